@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
 from tests.support.bench_commands import RPC
 
 GOOD = "Knock before you leave a parcel."
@@ -61,6 +62,14 @@ def proposing(folder: Path, sessions: Sequence[Sequence[tuple[str, dict[str, Any
     path = folder / "proposing.py"
     path.write_text(PROPOSING, encoding="utf-8")
     path.with_name("proposing.py.calls").write_text(json.dumps(sessions), encoding="utf-8")
+    return path
+
+
+def dev_ids(folder: Path) -> Path:
+    """Write the ids of tasks of `doors` with ten in each half of dev, and return their file."""
+    sides = halves(f"{('oak', 'iron')[number % 2]}.1.dev.{number}" for number in range(40))
+    path = folder / "dev.txt"
+    path.write_text("\n".join(one for side in sides for one in side[:FEWEST_TASKS]), encoding="utf-8")
     return path
 
 

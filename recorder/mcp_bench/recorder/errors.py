@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import NO_RESULT, BenchError
 
 
 class StorageError(BenchError):
@@ -36,6 +36,8 @@ class RunLockedError(StorageError):
 
 class NothingToExportError(BenchError):
     """No recording passed the rules. The text has the number that each rule dropped."""
+
+    exit_code = NO_RESULT
 
 
 class LeakError(BenchError):

@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
+NO_RESULT = 3
+"""Exit code of a command that worked, and found that nothing can come of it."""
+
 
 class BenchError(Exception):
     """An error that the user can fix. The text says what is wrong, where, and what to do."""

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.best_of import best_of
+from mcp_bench.bridge.memory.judge import NoJudgeError
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, Step
@@ -71,6 +72,26 @@ def test_a_model_chooses_and_is_recorded(tmp_path, monkeypatch: pytest.MonkeyPat
     assert [one["agreed"] for one in choices] == [1, 2]
     assert first["answer"]["content"] == 'I choose {"best": 3}.'
     assert "secret-of-the-judge" not in out.read_text()
+
+
+def test_answers_that_were_paid_are_not_asked_for_again(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The model may be asked once in each command: the second command goes on with the first answer."""
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    recorded(good=[("x", 0.0), ("x", 0.0), ("y", 1.0)], more=[("x", 1.0), ("x", 0.0), ("y", 0.0)])
+    scripts = [
+        Script(f"do {name}", (Step(text='{"best": 3}'),), without_tools=True) for name in ("good", "more")
+    ]
+    out = tmp_path / "chosen.jsonl"
+    with ModelEndpoint(scripts) as endpoint:
+        asks = ("--judge-model", "m", "--judge-base-url", endpoint.openai_url, "--role-limit", "requests=1")
+        with pytest.raises(NoJudgeError, match="Its 1 answers are kept: the same command goes on with them"):
+            chosen(*asks, "--out", str(out))
+        assert not out.exists()
+        assert "2 tasks, 3 attempts each" in chosen(*asks, "--out", str(out))
+        assert len(endpoint.requests) == 2
+        with pytest.raises(NoJudgeError, match="are the limit"):
+            chosen(*asks)  # answers that were used are forgotten
+    assert sum("answer" in json.loads(line) for line in out.read_text().splitlines()) == 2
 
 
 def test_too_few_attempts_are_an_error() -> None:

@@ -72,6 +72,29 @@ def test_an_error_that_was_only_repeated_is_named() -> None:
     assert tip.text.startswith("`transfer`: do not repeat a call that answers as follows")
 
 
+@pytest.mark.parametrize(
+    "helped",
+    [
+        [("transfer", {"amount": 2}, "done")],  # another value worked: there are no words for that
+        [("transfer", {"to": "x"}, "!It is late."), ("transfer", {"to": "x"}, "done")],
+    ],
+)
+def test_an_error_that_was_mended_once_is_not_said_to_be_hopeless(helped: Calls) -> None:
+    repeated: Calls = [
+        ("transfer", {"amount": 1}, refused("Ada")),
+        ("transfer", {"amount": 1}, refused("Ada")),
+    ]
+    mended: Calls = [("transfer", {"amount": 1}, refused("Ada")), *helped]
+    found = [tip.text for tip in tips(repeated, repeated, mended)]
+    assert not any("never helped" in text and "no account" in text for text in found)
+
+
+def test_another_error_is_no_repetition() -> None:
+    """Here the first one was mended, and then something else was wrong."""
+    calls: Calls = [("transfer", {}, "!missing argument"), ("transfer", {"amount": 1}, refused("Ada"))]
+    assert tips(calls, calls) == []
+
+
 def test_an_error_without_a_second_try_is_no_tip() -> None:
     assert tips(*[[("transfer", {}, refused("Ada"))]] * 3) == []
 
@@ -85,6 +108,17 @@ def test_the_most_frequent_repair_wins_and_most_limits() -> None:
     found = tips(*made, other, other)
     assert [tip.text.partition(".")[0] for tip in found] == ["`transfer`: pass `to`", "`pay`: pass `b`"]
     assert len(tips_by_rule(read_attempts(run_paths()), most=1)) == 1
+
+
+def test_benchmarks_are_not_mixed() -> None:
+    """The same tools can be other ones there."""
+    for benchmark in ("saasworld", "counter"):
+        record([(planned(f"{benchmark}_1"), Episode())], benchmark=benchmark)
+    with pytest.raises(WrongUseError, match="choose --benchmark counter or saasworld"):
+        read_attempts(run_paths())
+    assert [one.task for one in read_attempts(run_paths(), "counter")] == ["counter counter_1"]
+    with pytest.raises(WrongUseError, match="did you mean counter"):
+        read_attempts(run_paths(), "countr")
 
 
 def test_only_train_is_learned_from() -> None:

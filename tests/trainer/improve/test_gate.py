@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.servers.grading import Score
 from mcp_bench.trainer.improve.gate import (
     FEWEST_TASKS,
     Attempt,
@@ -17,6 +18,7 @@ from mcp_bench.trainer.improve.gate import (
     most_broken,
     too_many_invalid,
 )
+from mcp_bench.trainer.improve.measured import Graded, comparable
 
 pytestmark = pytest.mark.unit
 
@@ -27,7 +29,7 @@ ATTEMPTS = st.lists(
     min_size=1,
     max_size=4,
 )
-TASKS = st.dictionaries(st.sampled_from([f"t{n}" for n in range(12)]), ATTEMPTS, max_size=12)
+TASKS = st.dictionaries(st.sampled_from([f"t{n}" for n in range(16)]), ATTEMPTS, max_size=16)
 
 
 def alike(tasks: int, partial: float, strict: bool = False) -> dict[str, list[Attempt]]:
@@ -38,6 +40,7 @@ def alike(tasks: int, partial: float, strict: bool = False) -> dict[str, list[At
 def test_a_verdict_follows_from_its_figures(before: Scores, after: Scores) -> None:
     found = judge(before, after)
     assert found.tasks == len(before.keys() & after.keys())
+    assert FEWEST_TASKS == 10
     if found.better:
         assert found.tasks >= FEWEST_TASKS
         assert found.interval is not None and 0 < found.interval[0] <= found.difference
@@ -61,21 +64,21 @@ def test_the_order_of_attempts_does_not_matter(before: Scores, after: Scores, se
 
 
 def test_a_clear_gain_is_better() -> None:
-    found = judge(alike(8, 0.4), alike(8, 1.0, strict=True))
-    assert (found.outcome, len(found.fixed), found.broken) == ("better", 8, ())
-    assert found.why == "partial +0.600 [+0.600, +0.600], 8 tasks fixed, 0 broken"
+    found = judge(alike(10, 0.4), alike(10, 1.0, strict=True))
+    assert (found.outcome, len(found.fixed), found.broken) == ("better", 10, ())
+    assert found.why == "partial +0.600 [+0.600, +0.600], 10 tasks fixed, 0 broken"
 
 
 def test_few_tasks_say_nothing() -> None:
-    found = judge(alike(4, 0.0), alike(4, 1.0, strict=True))
-    assert (found.outcome, found.why) == ("not better", "only 4 tasks were graded on both sides")
+    found = judge(alike(9, 0.0), alike(9, 1.0, strict=True))
+    assert (found.outcome, found.why) == ("not better", "only 9 tasks were graded on both sides")
 
 
 def test_a_gain_on_one_task_is_unclear() -> None:
-    after = alike(8, 0.5)
+    after = alike(12, 0.5)
     after["t0"] = [(0.9, False)]
-    assert judge(alike(8, 0.5), after).outcome == "unclear"
-    assert confirm(alike(8, 0.5), after).better
+    assert judge(alike(12, 0.5), after).outcome == "unclear"
+    assert confirm(alike(12, 0.5), after).better
 
 
 def test_broken_tasks_prevent_a_promotion() -> None:
@@ -84,6 +87,43 @@ def test_broken_tasks_prevent_a_promotion() -> None:
     found = judge(before, after)
     assert found.outcome == "not better" and found.why.endswith("it breaks too many")
     assert judge({**before, "b": [(0.1, False)]}, {**after, "b": [(0.9, False)]}).better
+
+
+def test_a_task_without_a_valid_attempt_is_broken() -> None:
+    """An invalid episode is not compared, and a change that causes some must not hide behind that."""
+    before = {**alike(20, 0.1), "a": [(1.0, True)], "b": [(1.0, True)], "c": [(0.1, False)]}
+    after = alike(20, 0.9)
+    found = judge(before, after)
+    assert (found.outcome, found.broken) == ("not better", ("a", "b"))
+    assert judge(before, {**after, "a": [(1.0, True)]}).better
+
+
+SIZE = Score(name="size", value=2.0, better="lower", unit="bits/byte")
+
+
+def sizes(*values: float) -> dict[str, list[Graded]]:
+    """Return attempts whose partial credit is 0, since none is at the reference."""
+    return {
+        f"t{n}": [Graded(0.0, False, SIZE.model_copy(update={"value": value}))]
+        for n, value in enumerate(values)
+    }
+
+
+def test_what_is_measured_is_compared_in_its_direction_and_unit() -> None:
+    (before, after), measure = comparable([sizes(*[2.0] * 10), sizes(*[1.5, 1.7] * 5)])
+    found = judge(before, after, measure)
+    assert (found.outcome, found.measure) == ("better", ("size", "bits/byte", "lower"))
+    assert found.why.startswith("size (lower is better) +0.4 [+0.34, +0.46] bits/byte, 0 tasks fixed")
+    assert judge(after, before, measure).outcome == "not better"
+
+
+def test_partial_credit_decides_where_scores_differ_or_are_missing() -> None:
+    other = {"t0": [Graded(0.5, False, SIZE.model_copy(update={"unit": "bytes"}))]}
+    missing = {"t0": [Graded(0.5, False, None)]}
+    for side in (other, missing):
+        (before, after), measure = comparable([sizes(2.0), side])
+        assert (before, after, measure) == ({"t0": [(0.0, False)]}, {"t0": [(0.5, False)]}, None)
+    assert comparable([{}, {}]) == ([{}, {}], None)
 
 
 @given(st.sets(st.text(max_size=8), max_size=40), st.text(max_size=8))

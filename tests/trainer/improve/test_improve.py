@@ -17,13 +17,13 @@ from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.loop import commands
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE
 from tests.support.forked import module_command
-from tests.support.scripted_improvement import BAD, GOOD, lesson, obedient, proposing
+from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing
 
 pytestmark = pytest.mark.system
 
 HELD = "door-eb21bb"
 """Where the parcel of the test task oak.1.test.0 goes."""
-FEW = ("--train", "2", "--dev", "12", "--repeats", "1")
+FEW = ("--train", "2", "--repeats", "1")
 
 
 @pytest.fixture(autouse=True)
@@ -40,7 +40,8 @@ def warm_steps(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 def improved(folder: Path, *options: str | Path, few: Sequence[str] = FEW) -> Result:
     agent = ("--benchmark", "doors", "--agent", "script", "--agent-option", f"file={obedient(folder)}")
-    return CliRunner().invoke(improve, [str(folder / "out"), *agent, *few, *map(str, options)])
+    tasks = ("--dev", str(dev_ids(folder)))
+    return CliRunner().invoke(improve, [str(folder / "out"), *agent, *tasks, *few, *map(str, options)])
 
 
 def history(result: Result) -> dict[str, Any]:
@@ -67,17 +68,17 @@ def test_a_leak_is_refused_and_only_a_good_lesson_kept(tmp_path: Path) -> None:
     leak, bad, good = found["generations"]
     assert (leak["verdict"], leak["for_agents"]) == (
         "refused",
-        "harness edit: refused: INSTRUCTIONS.md, line 1: has a value of a task that is kept back",
+        "harness edit: refused: 1 values of tasks that are kept back",
     )
     assert leak["why"] == f"INSTRUCTIONS.md, line 1: literal '{HELD}' of the test task oak.1.test.0"
     assert not list((tmp_path / "out").glob("h1-*"))
     assert (bad["verdict"], bad["difference"]) == ("not promoted", -0.5)
-    assert (good["verdict"], good["fixed"], good["broken"]) == ("promoted", 7, 0)
+    assert (good["verdict"], good["fixed"], good["broken"]) == ("promoted", 10, 0)
     assert found["best"] == {"harness": 3, "weights": 0}
     assert found["stopped"] == "3 generations are done"
     assert (tmp_path / "out/best/INSTRUCTIONS.md").read_text() == GOOD
     # the gate of three arms, confirm of two, and test of two
-    assert found["spent"]["episodes"] == 3 * 7 + 2 * 5 + 2 * 2
+    assert found["spent"]["episodes"] == 3 * 10 + 2 * 10 + 2 * 2
     page = (tmp_path / "page.html").read_text()
     assert "candidate good" in page and "What the changes are worth on test" in page
     shown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--show"])
@@ -97,19 +98,21 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
 
 
 def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
-    """A second try of the same texts, tools that are not there, and options that the agent does not take."""
+    """Texts that were tried or are there, tools that are not there, options that the agent does not take."""
+    start = harness(tmp_path / "start", "Be calm.")
     leak = harness(tmp_path / "leak", f"Look for {HELD}.")
     again = harness(tmp_path / "again", f"Look for {HELD}.")
     tools, options = (harness(tmp_path / name, "x") for name in ("tools", "options"))
     (tools / "tools.yaml").write_text("knok: Knock.")
     (options / "agents.yaml").write_text("script: {fiel: x}")
-    candidates = [word for one in (leak, again, tools, options) for word in ("--candidate", one)]
-    found = history(improved(tmp_path, *candidates, "--json"))
+    candidates = [word for one in (leak, again, start, tools, options) for word in ("--candidate", one)]
+    found = history(improved(tmp_path, "--harness", start, *candidates, "--json"))
     assert found["spent"]["episodes"] == 0
     assert [one["why"].partition(", line")[0] for one in found["generations"]] == [
         "INSTRUCTIONS.md",
         "it was tried in generation 1",
-        "h3/tools.yaml: benchmark 'doors' has no tool 'knok' (did you mean knock?)",
+        "it is the harness at the start",
+        "h4/tools.yaml: benchmark 'doors' has no tool 'knok' (did you mean knock?)",
         "agents.yaml: script does not take these options",
     ]
 
@@ -117,12 +120,12 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
 def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
     first = history(improved(tmp_path, "--candidate", good, "--budget-episodes", "2", "--json"))
-    assert first["stopped"] == "the budget is spent: 0 of 2 episodes are used, and 7 would be next"
+    assert first["stopped"] == "the budget is spent: 0 of 2 episodes are used, and 10 would be next"
     assert (first["generations"], first["best"]) == ([], {"harness": 0, "weights": 0})
     refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--train", "9"])
     assert refused.exit_code == 2 and "leave out --train" in refused.output
-    more = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "9", "--json"]))
-    assert more["stopped"] == "the budget is spent: 7 of 9 episodes are used, and 7 would be next"
+    more = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "12", "--json"]))
+    assert more["stopped"] == "the budget is spent: 10 of 12 episodes are used, and 10 would be next"
 
 
 def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
@@ -133,6 +136,8 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--policy", "fixed:harnes"], "unknown action 'harnes'"),
         (["--candidate", good, "--policy", "fixed:train"], "fixed:train trains: give --recipe"),
         (["--candidate", good, "--dev", "8"], "--dev has 8 tasks, of which"),
+        (["--candidate", good, "--dev", "40", "--task", "oak"], "--dev has 20 tasks, of which"),
+        (["--candidate", good, "--dev", "40", "--task", "elm"], "--train 2 selects no task of elm"),
         (["--candidate", good, "--feedback-agent", "script"], "exclude each other"),
         (["--candidate", tmp_path / "none"], "is no folder"),
         (["--candidate", good, "--benchmark", "door"], "unknown benchmark 'door'"),
@@ -167,4 +172,4 @@ def test_other_folders_are_left_alone(tmp_path: Path) -> None:
 
 def test_help_names_examples() -> None:
     text = CliRunner().invoke(improve, ["--help"]).output
-    assert isinstance(improve, click.Command) and "mcp-bench improve better --budget-usd 40" in text
+    assert isinstance(improve, click.Command) and "mcp-bench improve better --budget-hours 9" in text

@@ -11,7 +11,7 @@ import yaml
 
 from mcp_bench.recorder.store.reader import RunReader
 from tests.support.bench_commands import Bench
-from tests.support.scripted_improvement import GOOD
+from tests.support.scripted_improvement import GOOD, dev_ids
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = [
@@ -48,7 +48,7 @@ def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) 
         "improve", tmp_path / "out", "--benchmark", "doors", "--recipe", tmp_path / "mine.yaml",
         *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
         "--policy", "fixed:train,harness,rl", "--candidate", tmp_path / "good", "--rl-steps", "1",
-        "--generations", "4", "--patience", "4", "--train", "2", "--dev", "12", "--repeats", "1",
+        "--generations", "4", "--patience", "4", "--train", "2", "--dev", dev_ids(tmp_path), "--repeats", "1",
         "--min-partial", "0", "--max-tokens", "8", "--json",
     )  # fmt: skip
     history = json.loads(done.stdout)

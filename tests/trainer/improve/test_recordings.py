@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
+from click.testing import CliRunner
 
+from mcp_bench.recorder.store.annotations import annotate
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
-from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
+from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordings, spent_by
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
+from mcp_bench.trainer.improve.training import learn, train
+from mcp_bench.trainer.loop import commands
+from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
+
+SETTINGS = ImproveSettings(benchmark="b", train=["t"], dev=["d"], confirm=["c"], generations=1, patience=1)
 
 
 def recordings(tmp_path: Path, **budget: Any) -> Recordings:
@@ -26,15 +39,7 @@ def recordings(tmp_path: Path, **budget: Any) -> Recordings:
         path.parent.mkdir()
         path.write_text(json.dumps({"spent": spent}))
     (tmp_path / "generation-1" / "decision.json").write_text(json.dumps({"promoted": False}))
-    settings = ImproveSettings(
-        benchmark="b",
-        train=["t"],
-        dev=["d"],
-        confirm=["c"],
-        generations=1,
-        patience=1,
-        budget=Budget(**budget),
-    )
+    settings = SETTINGS.model_copy(update={"budget": Budget(**budget)})
     return Recordings(ImproveFolder(tmp_path), settings)
 
 
@@ -53,11 +58,47 @@ def test_a_budget_ends_it(tmp_path: Path, budget: dict[str, float], reason: str)
 
 
 def test_what_is_left_of_the_money_limits_the_next_recording(tmp_path: Path) -> None:
-    assert recordings(tmp_path, episodes=9, tokens=701, usd=5, hours=1.1).check_budget(4) == 3.0
+    assert recordings(tmp_path, episodes=9, tokens=701, usd=5, hours=1.1).check_budget(4) == Left(
+        3.0, pytest.approx(360)
+    )
 
 
 def test_without_limits_nothing_ends(tmp_path: Path) -> None:
-    assert recordings(tmp_path).check_budget(10**6) is None
+    assert recordings(tmp_path).check_budget(10**6) == Left(None, None)
+
+
+def attempt(began: int, ended: int | None, tokens: int = 10) -> StoredEpisode:
+    """Return an attempt that lasted from one second to another."""
+    folder, (episode,) = record([(planned("t"), Episode())])
+    with RunReader(folder.path) as reader:
+        found = reader.episode(episode)
+    times = {"started_us": began * 1_000_000, "ended_us": None if ended is None else ended * 1_000_000}
+    return replace(found, usage={"input_tokens": tokens, "cost_usd": 0.5}, **times)
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_pauses_cost_no_time_and_retried_attempts_count() -> None:
+    day = 86_400
+    made = [attempt(100, 110), attempt(105, 120), attempt(day, day + 30), attempt(day + 5, None)]
+    assert spent_by(made) == {"episodes": 4, "tokens": 40, "usd": 2.0, "seconds": 50.0}
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_what_was_not_finished_was_paid_too(tmp_path: Path) -> None:
+    """A recording that a budget ended, or a session that was cut off. What goes on is counted when it ends."""
+    used = recordings(tmp_path, episodes=9)
+    tag = f"{ImproveFolder(tmp_path).tag_of_all}/h0-w0/gate-0"
+    slot = planned("t")
+    with RunFolder.create(run_info(slot)) as folder:  # the second attempt replaces the first one
+        play(folder, slot, Episode(partial=None, invalid="world_failed"))
+        play(folder, slot, Episode(), attempt=2)
+    assert used.spent()["episodes"] == 5
+    annotate(folder.path, add=[tag])
+    assert used.spent()["episodes"] == 7
+    assert used.spent(without=tag)["episodes"] == 5
+    with pytest.raises(BudgetSpentError):
+        used.check_budget(4)
+    used.check_budget(4, tag)
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
@@ -66,6 +107,45 @@ def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
         pass
     with folder.locked():
         pass
+
+
+def test_settings_change_under_the_lock_only(tmp_path: Path) -> None:
+    recordings(tmp_path)
+    folder = ImproveFolder(tmp_path)
+    folder.store(SETTINGS)
+    before = folder.settings.read_text()
+    with folder.locked():
+        refused = CliRunner().invoke(improve, [str(tmp_path), "--generations", "9"])
+    assert "another process works in" in str(refused.exception)
+    assert folder.settings.read_text() == before
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize("action", ["train", "rl"])
+def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, action: str
+) -> None:
+    """A training that a full disk ended is tried again; one without anything to learn from is not."""
+    run, _ = record([(planned("t"), Episode())])
+    folder = ImproveFolder(tmp_path)
+    recipe = yaml.safe_load((resources.files("mcp_bench.trainer") / "recipes/tiny-cpu-grpo.yaml").read_text())
+    folder.recipe.write_text(yaml.safe_dump({**recipe, "model": {"base": str(tmp_path)}}))
+    settings = SETTINGS.model_copy(update={"recipe": "mine", "rl_steps": 1})
+    proposed = {"action": action, "min_partial": 0.5, "best": 2}
+
+    def work() -> dict[str, Any]:
+        if action == "rl":
+            return learn(folder, settings, 1, Arm())
+        return train(folder, settings, 1, proposed, [run.id])
+
+    monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(1)"))
+    with pytest.raises(commands.StepFailedError):
+        work()
+    monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(3)"))
+    found = work()
+    assert found["model"] is None
+    assert found["why"].startswith(("nothing came of the episodes", "a guard stopped"))
+    assert found["spent"]["seconds"] >= 0
 
 
 def test_cells_are_first_and_last_of_both() -> None:

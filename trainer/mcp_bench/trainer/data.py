@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.errors import NO_RESULT, BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, assistant_spans, failed_turns, turn_spans
@@ -16,6 +16,8 @@ from mcp_bench.trainer.templates import Templates, assistant_spans, failed_turns
 
 class NothingToTrainOnError(BenchError):
     """All rows were dropped; the text says how many for which reason."""
+
+    exit_code = NO_RESULT
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -48,26 +49,21 @@ def best_of(
     import anyio
 
     from mcp_bench.bridge.memory.best_of import Choice, Measured, by_agreement, by_judge, measure, read_tries
-    from mcp_bench.bridge.memory.judge import Judge, asked_lines
+    from mcp_bench.bridge.memory.judge import Judge, answers_kept, asked_lines
     from mcp_bench.bridge.roles.models import roles_of
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.recorder.verify.damage import undamaged
 
     tries, fewer = read_tries(undamaged(runs, tags=run_tags), splits, n)
 
-    async def ask() -> tuple[list[Choice], Measured, str]:
-        async with Judge(roles_of(judge, os.environ)) as model:
+    async def ask(kept: Path) -> tuple[list[Choice], Measured, str]:
+        async with Judge(roles_of(judge, os.environ), kept) as model:
             made = [await by_judge(one, model) for one in tries]
             chosen = [choice for choice, _ in made]
             useless = sum(not useful for _, useful in made)
             return chosen, measure(chosen, model, useless), asked_lines(model.asked)
 
-    if judge["judge_model"] is None:
-        choices = [by_agreement(one) for one in tries]
-        found, asked = measure(choices), ""
-    else:
-        choices, found, asked = anyio.run(ask)
-    if out is not None:
+    def write(choices: Sequence[Choice], asked: str) -> None:
         lines = [
             {
                 "task": one.tries[0].attempt.task,
@@ -77,7 +73,17 @@ def best_of(
             }
             for one in choices
         ]
-        write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
+        if out is not None:
+            write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
+
+    if judge["judge_model"] is None:
+        choices = [by_agreement(one) for one in tries]
+        found = measure(choices)
+        write(choices, "")
+    else:
+        with answers_kept("best-of", judge) as kept:
+            choices, found, asked = anyio.run(ask, kept)
+            write(choices, asked)
     if as_json:
         click.echo(json.dumps({**asdict(found), "tasks_with_fewer": fewer}))
         return

@@ -55,6 +55,11 @@ def edit_options(command: Callable[..., None]) -> Callable[..., None]:
             required=True,
             help="The folder of the new harness.",
         ),
+        click.option(
+            "--benchmark",
+            metavar="B",
+            help="Learn from its episodes. Needed if the recordings are of several benchmarks.",
+        ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     ]
     for option in reversed(options):
@@ -81,8 +86,8 @@ most_option = click.option(
 @most_option
 @judge_options
 def tips(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool,
-    least: int, most: int, **judge: Any,
+    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
+    benchmark: str | None, as_json: bool, least: int, most: int, **judge: Any,
 ) -> None:  # fmt: skip
     """Add tips: what goes wrong in several tasks, and what repaired it.
 
@@ -91,20 +96,24 @@ def tips(
     the new folder, which is no part of the harness. Each tip names the episodes that it rests on.
     """
     from mcp_bench.bridge.memory.edit import files_of, refuse_existing, with_tips, write_edited
-    from mcp_bench.bridge.memory.judge import ASKED
+    from mcp_bench.bridge.memory.judge import ASKED, answers_kept
     from mcp_bench.bridge.memory.tips import tips_by_rule
     from mcp_bench.servers.sanitize import sanitize_line
 
     refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     hidden: dict[str, str] = {}
     problems: list[str] = []
     if judge["judge_model"] is None:
         found = tips_by_rule(attempts, least=least, most=most)
+        nothing_new(found, "no error was made in several tasks")
+        made = write_edited(with_tips(files, found), out)
     else:
-        found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most)
-    nothing_new(found, "no error was made in several tasks, and the model wrote no tip")
-    made = write_edited(with_tips(files, found), out, hidden)
+        with answers_kept("tips", judge) as kept:
+            found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most, kept)
+            if found:
+                made = write_edited(with_tips(files, found), out, hidden)
+        nothing_new(found, "the model wrote no tip")
     lines = [f"{tip.text}  [{tip.tasks} tasks, {len(tip.episodes)} episodes]" for tip in found]
     for problem in problems:
         click.echo(sanitize_line(problem), err=True)
@@ -116,15 +125,15 @@ def tips(
 @least_option
 @most_option
 def skills(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool,
-    least: int, most: int,
+    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
+    benchmark: str | None, as_json: bool, least: int, most: int,
 ) -> None:  # fmt: skip
     """Add skills: the calls that all solved tasks of a family have in common."""
     from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
     from mcp_bench.bridge.memory.skills import procedures, with_skills
 
     refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     found = procedures(attempts, least=least, most=most)
     nothing_new(found, f"no family has {least} solved tasks with two calls or more in common")
     made = write_edited(with_skills(files, found), out)
@@ -141,6 +150,7 @@ def examples(
     run_tags: tuple[str, ...],
     before: Path | None,
     out: Path,
+    benchmark: str | None,
     as_json: bool,
     count: int,
 ) -> None:
@@ -149,7 +159,7 @@ def examples(
     from mcp_bench.bridge.memory.examples import best, with_examples
 
     refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     found = best(attempts)[:count]
     nothing_new(found, "no task was solved")
     made = write_edited(with_examples(files, found), out)
@@ -159,7 +169,12 @@ def examples(
 @harness.command()
 @edit_options
 def recall(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path, as_json: bool
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    before: Path | None,
+    out: Path,
+    benchmark: str | None,
+    as_json: bool,
 ) -> None:
     """Add a snapshot of solved tasks, which agents search with the tool `recall`.
 
@@ -170,7 +185,7 @@ def recall(
     from mcp_bench.bridge.memory.examples import best, with_recall
 
     refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags)
+    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     chosen = best(attempts)
     nothing_new(chosen, "no task was solved")
     changed, added = with_recall(files, chosen)
@@ -273,15 +288,15 @@ def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> Non
         click.echo(sanitize_line(f"{one.part} of {one.whole} ({who}): {counted}, strict {gain}"))
 
 
-def attempts_of(runs: Sequence[str], tags: Sequence[str]) -> list[Attempt]:
+def attempts_of(runs: Sequence[str], tags: Sequence[str], benchmark: str | None) -> list[Attempt]:
     from mcp_bench.bridge.memory.attempts import read_attempts
     from mcp_bench.recorder.verify.damage import undamaged
 
-    return read_attempts(undamaged(runs, tags=tags))
+    return read_attempts(undamaged(runs, tags=tags), benchmark)
 
 
 def tips_of_model(
-    attempts: Sequence[Attempt], options: dict[str, Any], most: int
+    attempts: Sequence[Attempt], options: dict[str, Any], most: int, kept: Path
 ) -> tuple[list[Tip], list[str], str]:
     """Return the tips of a model, what was of no use, and what was asked as JSON lines."""
     import os
@@ -297,7 +312,7 @@ def tips_of_model(
         click.echo(sanitize_line(line), err=True)
 
     async def ask() -> tuple[list[Tip], list[str], str]:
-        async with Judge(roles_of(options, os.environ)) as judge:
+        async with Judge(roles_of(options, os.environ), kept) as judge:
             found, problems = await tips_by_model(attempts, judge, most=most, say=say)
             return found, problems, asked_lines(judge.asked)
 

@@ -12,7 +12,7 @@ from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import ToolCall, Trajectory
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 SPLIT = "train"
 NOT_OF_THE_TASK = (*OWN_TOOLS, REPLY_TOOL)
@@ -58,14 +58,20 @@ class Attempt:
         ]
 
 
-def read_attempts(paths: Sequence[Path]) -> list[Attempt]:
+def read_attempts(paths: Sequence[Path], benchmark: str | None = None) -> list[Attempt]:
     """Return the attempts of some runs that may be learned from, in the order of runs and episodes.
 
     Left out are other splits, private tasks, tasks that forbid training, invalid and ungraded episodes, and
     those whose agent looked for its grade.
 
+    Args:
+        paths: folders of runs.
+        benchmark: its name. What is learned in one benchmark means nothing in another: the same tools can be
+            other ones.
+
     Raises:
-        WrongUseError: there is none.
+        WrongUseError: there is none, or they are of several benchmarks and none is named.
+        UnknownNameError: there is none of that benchmark.
     """
     found = [attempt for path in paths for attempt in _of_run(path)]
     if not found:
@@ -73,7 +79,14 @@ def read_attempts(paths: Sequence[Path]) -> list[Attempt]:
             f"there is no graded episode of the split {SPLIT} to learn from. Record some: mcp-bench record "
             f"--split {SPLIT}"
         )
-    return found
+    names = sorted({one.episode.benchmark for one in found})
+    if benchmark is None and len(names) > 1:
+        raise WrongUseError(
+            f"the recordings are of several benchmarks: choose --benchmark {' or '.join(names)}"
+        )
+    if benchmark is not None and benchmark not in names:
+        raise UnknownNameError("benchmark of graded training episodes", benchmark, names)
+    return [one for one in found if benchmark in (None, one.episode.benchmark)]
 
 
 def _of_run(path: Path) -> Iterator[Attempt]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.bridge.roles.models import Roles
 from mcp_bench.recorder.store.asked import Asked
+from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage
 from mcp_bench.servers.errors import BenchError, HostError
+from mcp_bench.servers.home import home
 
 ASKED = ".asked.jsonl"
 """The file beside what was made from the answers: each question and answer."""
@@ -22,12 +27,20 @@ class NoJudgeError(BenchError):
 
 
 class Judge:
-    """Asks the model, and keeps each question. Use it as an async context manager."""
+    """Asks the model, and keeps each answer at once. Use it as an async context manager."""
 
-    def __init__(self, roles: Roles) -> None:
+    def __init__(self, roles: Roles, kept: Path) -> None:
+        """Set up without a connection.
+
+        Args:
+            roles: the model, and what it may use.
+            kept: see `answers_kept`. What it answers already is not asked again.
+        """
         self.asked: list[Asked] = []
         self.model = roles.models["judge"].model
-        self._host = EpisodeHost(roles, seed=0, store=self.asked.append)
+        self._kept = kept
+        self._known = {_question(one): one for one in _read(kept) if one.answer is not None}
+        self._host = EpisodeHost(roles, seed=0, store=self._store)
 
     async def __aenter__(self) -> Judge:
         return self
@@ -42,6 +55,10 @@ class Judge:
             NoJudgeError: it gave none, or a limit is reached.
         """
         messages = [ChatMessage(role="system", content=system), ChatMessage(role="user", content=question)]
+        known = self._known.get((system, question))
+        if known is not None and known.answer is not None:
+            self.asked.append(known)
+            return str(known.answer["content"])
         try:
             return (await self._host.ask("judge", messages)).content
         except HostError as error:
@@ -51,13 +68,45 @@ class Judge:
     @property
     def cost(self) -> float:
         """US dollars, as far as they are known."""
-        return self._host.cost
+        usages = [one.usage for one in self.asked if one.usage is not None]
+        return sum(usage.cost_usd or 0.0 for usage in usages)
 
     @property
     def tokens(self) -> int:
         """All tokens that the endpoint reported."""
         usages = [one.usage for one in self.asked if one.usage is not None]
         return sum((usage.input_tokens or 0) + (usage.output_tokens or 0) for usage in usages)
+
+    def _store(self, asked: Asked) -> None:
+        self.asked.append(asked)
+        if asked.answer is not None:
+            with self._kept.open("a", encoding="utf-8") as file:
+                file.write(asked_lines([asked]))
+
+
+@contextmanager
+def answers_kept(what: str, options: Mapping[str, Any]) -> Iterator[Path]:
+    """Yield a file for the answers to `what` until they are used, which is when this ends without an error.
+
+    Answers are paid for. So the same command, after a failure or Ctrl-C, goes on with those that it got.
+
+    Raises:
+        NoJudgeError: the model stopped answering; the text says what is kept.
+    """
+    of = f"{options['judge_model']} {options['judge_base_url']}"
+    folder = home() / "judge"
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    kept = folder / f"{what}-{sha256(of.encode()).hexdigest()[:12]}.jsonl"
+    try:
+        yield kept
+    except NoJudgeError as error:
+        count = len(_read(kept))
+        if not count:
+            raise
+        raise NoJudgeError(
+            f"{error}. Its {count} answers are kept: the same command goes on with them"
+        ) from error
+    kept.unlink(missing_ok=True)
 
 
 def asked_lines(asked: Sequence[Asked]) -> str:
@@ -72,6 +121,17 @@ def json_in(answer: str, begin: str, end: str) -> Any:
         return json.loads(answer[first : last + 1]) if 0 <= first < last else None
     except ValueError:
         return None
+
+
+def _read(kept: Path) -> list[Asked]:
+    """Return what was asked; a line that was cut off is left out."""
+    lines = kept.read_text(encoding="utf-8").splitlines(keepends=True) if kept.is_file() else []
+    rows = [json.loads(line) for line in lines if line.endswith("\n")]
+    return [Asked(**{**row, "usage": row["usage"] and Usage.model_validate(row["usage"])}) for row in rows]
+
+
+def _question(asked: Asked) -> tuple[str, ...]:
+    return tuple(str(message["content"]) for message in asked.messages)
 
 
 def _plain(asked: Asked) -> dict[str, Any]:

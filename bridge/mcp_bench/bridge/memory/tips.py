@@ -7,8 +7,7 @@ belong to single tasks, and a tip that holds for one task is none.
 from __future__ import annotations
 
 import hashlib
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +16,9 @@ from mcp_bench.recorder.conversations.errors import general
 from mcp_bench.servers.sanitize import sanitize_line
 
 NO_REPAIR = ""
+"""The same error came again whenever the tool was called: nothing helped."""
+NO_WORDS = "something else"
+"""A later call worked, and no rule has words for what it did otherwise."""
 JSON_TYPES: Mapping[type, str] = {
     bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array",
     dict: "an object", type(None): "null",
@@ -57,13 +59,18 @@ def tips_by_rule(attempts: Sequence[Attempt], *, least: int = 2, most: int = 10)
     found: dict[tuple[str, str], dict[str, _Seen]] = {}
     for attempt in attempts:
         names = _names(attempt)
-        for failed, repair in _repairs(attempt.calls):
-            key = (failed.tool, sanitize_line(general(failed.result, names)))
-            found.setdefault(key, {}).setdefault(repair, _Seen()).add(attempt)
+
+        def answered(call: Called, names: Set[str] = names) -> str:
+            return sanitize_line(general(call.result, names))
+
+        for failed, repair in _repairs(attempt.calls, answered):
+            found.setdefault((failed.tool, answered(failed)), {}).setdefault(repair, _Seen()).add(attempt)
     tips = []
     for (tool, error), repairs in found.items():
-        tasks = Counter({repair: len(seen.tasks) for repair, seen in repairs.items() if repair})
-        repair = min(tasks, key=lambda one: (-tasks[one], one)) if tasks else NO_REPAIR
+        known = repairs.keys() - {NO_REPAIR, NO_WORDS}
+        if not known and NO_WORDS in repairs:
+            continue  # something helped
+        repair = min(known, key=lambda one: (-len(repairs[one].tasks), one), default=NO_REPAIR)
         seen = repairs[repair]
         if len(seen.tasks) >= least:
             text = (
@@ -85,8 +92,11 @@ def _names(attempt: Attempt) -> set[str]:
     return names
 
 
-def _repairs(calls: Sequence[Called]) -> Iterator[tuple[Called, str]]:
-    """Yield each failed call with what repaired it, or `NO_REPAIR` if it was repeated in vain."""
+def _repairs(calls: Sequence[Called], answered: Callable[[Called], str]) -> Iterator[tuple[Called, str]]:
+    """Yield each failed call with what repaired it, `NO_REPAIR` or `NO_WORDS`.
+
+    A call that fails in another way afterwards says nothing: the first error may be mended.
+    """
     for number, failed in enumerate(calls):
         if not failed.failed:
             continue
@@ -94,9 +104,9 @@ def _repairs(calls: Sequence[Called]) -> Iterator[tuple[Called, str]]:
         repaired = next((one for one in later if not one.failed), None)
         if repaired is not None:
             between = calls[number + 1 : calls.index(repaired)]
-            if repair := _difference(failed, repaired, [one for one in between if not one.failed]):
-                yield failed, repair
-        elif later:
+            repair = _difference(failed, repaired, [one for one in between if not one.failed])
+            yield failed, repair or NO_WORDS
+        elif later and all(answered(one) == answered(failed) for one in later):
             yield failed, NO_REPAIR
 
 

@@ -8,21 +8,19 @@ tasks, not a lesson. What a text does is not looked at: a leaked procedure is fo
 
 from __future__ import annotations
 
-import json
-import re
-from bisect import bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import accumulate
-from typing import Any, Literal
+from operator import itemgetter
+from typing import Literal
 
 from mcp_bench.recorder.leakage.held_out import held_out
+from mcp_bench.recorder.leakage.literals import Flat, leaves, literals
 from mcp_bench.recorder.leakage.split_index import SIMILAR, Row, SplitIndex
 from mcp_bench.recorder.taint import Canaries, Canary
 from mcp_bench.recorder.trajectory import Message
-from mcp_bench.servers.contracts import Benchmark, Reference, Task
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import UnknownNameError
 
 Kind = Literal["literal", "quotation", "canary", "training literals"]
@@ -32,16 +30,6 @@ RARE_SHARE = 0.02
 """Of the tasks of a split. What more of them have identifies no task."""
 MOST_TRAINING_LITERALS = 12
 """Values of single training tasks in one harness. An example or two need some."""
-LONGEST = 200
-"""Characters of a literal: longer values are prose, and `quotation` is for that."""
-FEWEST = 4
-
-_VALUE = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+|https?://[^\s\"'<>)]+|[\w#$€£-]*\d[\w.,:/-]*")
-"""Mail addresses, URLs, and words with a digit: ids, amounts, dates."""
-_QUOTED = re.compile(r"\"([^\"\n]{4,200})\"|“([^”\n]{4,200})”")
-_EDGE = " \t\r\n.,;:!?()[]{}<>\"'`*_"
-_PLAIN_NUMBER = re.compile(r"[\d.,:]{1,5}")
-"""Small numbers and times of day are in every text."""
 
 
 @dataclass(frozen=True)
@@ -65,15 +53,21 @@ class Found:
         """Return what the operator reads."""
         return f"{self.where}: {self.kind} {self.what!r} of {self.of}"
 
-    def for_agents(self) -> str:
-        """Return what an agent may read: where, but neither the text nor the task."""
-        about = {
-            "literal": "has a value of a task that is kept back",
-            "quotation": "quotes a task that is kept back",
-            "canary": "has a text that was planted to be found",
-            "training literals": "copies values of single training tasks: say what holds for all of them",
-        }
-        return f"{self.where}: {about[self.kind]}"
+
+def for_agents(found: Sequence[Found]) -> list[str]:
+    """Return what an agent may read: how much was found of each kind.
+
+    Neither the text nor the place of what is kept back: an agent could write down guesses, and read here
+    which of them are right.
+    """
+    counts = Counter(one.kind for one in found)
+    texts: dict[Kind, str] = {
+        "literal": "values of tasks that are kept back",
+        "quotation": "quotations of tasks that are kept back",
+        "canary": "texts that were planted to be found",
+        "training literals": "copies of values of single training tasks: write what holds for all of them",
+    }
+    return [f"{counts[kind]} {text}" for kind, text in texts.items() if counts[kind]]
 
 
 class TextCheck:
@@ -83,7 +77,8 @@ class TextCheck:
         self._indexes: list[SplitIndex] = []
         self._name = benchmark.name
         self._canaries = Canaries(canaries)
-        self._train, self._known = _literals(benchmark, "train")
+        self._train, known = _literals(benchmark, "train")
+        self._known = Flat(known)
         self._held: dict[str, str] = {}
         for split in HELD_OUT:
             with suppress(UnknownNameError):  # it has no such split
@@ -101,16 +96,16 @@ class TextCheck:
             files: texts by path.
             allowed: texts that everybody may know, such as descriptions of tools and the operator's own.
         """
-        known, public = f"{self._known}\n{normal(allowed)}", normal(allowed)
+        public = Flat(allowed)
         found: list[Found] = []
         copied: dict[str, tuple[str, int, str]] = {}
         for path, text in sorted(files.items()):
-            flat = _Flat(f"{path}\n{text}")  # a path is a text, too
-            for literal, line in flat.within(self._held):
-                if not _has(known, literal):
+            flat = Flat(f"{path}\n{text}")  # a path is a text, too
+            for literal, line in sorted(flat.within(self._held), key=itemgetter(1, 0)):
+                if not (self._known.has(literal) or public.has(literal)):
                     found.append(Found("literal", path, line, literal, self._held[literal]))
-            for literal, line in flat.within(self._train):
-                if len(tasks := self._train[literal]) == 1 and not _has(public, literal):
+            for literal, line in sorted(flat.within(self._train), key=itemgetter(1, 0)):
+                if len(tasks := self._train[literal]) == 1 and not public.has(literal):
                     copied.setdefault(literal, (path, line, tasks[0]))
             found += self._quotations(path, text)
             found += [
@@ -136,23 +131,6 @@ class TextCheck:
                     yield Found("quotation", path, number, part[:80], f"the {leak.split} task {leak.task}")
 
 
-def literals(task: Task, reference: Reference | None) -> set[str]:
-    """Return the values of a task that can identify it: of its prompt, its reference calls and its answer."""
-    found = set(_values(task.prompt))
-    if reference is not None:
-        for value in [*(call.arguments for call in reference.calls), reference.answer]:
-            for leaf in _leaves(value):
-                found |= set(_values(leaf))
-                if len(leaf) <= LONGEST and _names_something(leaf):
-                    found.add(normal(leaf))
-    return {one for one in found if len(one) >= FEWEST and not _PLAIN_NUMBER.fullmatch(one)}
-
-
-def normal(text: str) -> str:
-    """Return a text without differences of case and white space."""
-    return " ".join(text.casefold().split())
-
-
 def _literals(benchmark: Benchmark, split: str) -> tuple[dict[str, list[str]], str]:
     """Return the tasks of a split by their literals, and all texts of the split as one."""
     tasks: defaultdict[str, list[str]] = defaultdict(list)
@@ -164,68 +142,11 @@ def _literals(benchmark: Benchmark, split: str) -> tuple[dict[str, list[str]], s
                 tasks[literal].append(task.id)
             texts += [task.prompt, task.system]
             if reference is not None:
-                texts += [leaf for call in reference.calls for leaf in _leaves(call.arguments)]
+                texts += [leaf for call in reference.calls for leaf in leaves(call.arguments)]
                 texts.append(reference.answer)
     except UnknownNameError:
         return {}, ""  # it has no such split
-    return dict(tasks), normal("\n".join(texts))
-
-
-def _values(text: str) -> Iterator[str]:
-    for found in _VALUE.finditer(text):
-        yield normal(found[0].strip(_EDGE))
-    for quoted in _QUOTED.finditer(text):
-        words = normal((quoted[1] or quoted[2]).strip(_EDGE))
-        if " " in words:
-            yield words
-
-
-def _leaves(value: Any) -> Iterator[str]:
-    if isinstance(value, dict):
-        for inner in value.values():
-            yield from _leaves(inner)
-    elif isinstance(value, (list, tuple)):
-        for inner in value:
-            yield from _leaves(inner)
-    elif isinstance(value, str):
-        yield value
-    elif isinstance(value, (int, float)) and not isinstance(value, bool):
-        yield json.dumps(value)
-
-
-class _Flat:
-    """A text as one normalised line, so that a value which is broken into two lines is found."""
-
-    def __init__(self, text: str) -> None:
-        lines = [normal(line) for line in text.splitlines()]
-        self._text = " ".join(lines)
-        self._starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-
-    def within(self, among: Iterable[str]) -> Iterator[tuple[str, int]]:
-        """Yield the literals that are there as whole words, with the line; the text's first line is 0."""
-        for literal in among:
-            if literal in self._text and (place := _place(self._text, literal)) is not None:
-                yield literal, bisect_right(self._starts, place) - 1
-
-
-def _names_something(value: str) -> bool:
-    """Return whether a value is a name or a sentence rather than a word of the language.
-
-    Values with a digit count anyway: `_VALUE` has them.
-    """
-    words = value.split()
-    if len(words) == 1:
-        return len(value) > 5 and re.search(r"\w[-_.]\w", value) is not None
-    return len(words) > 4 or sum(word[0].isupper() for word in words) > 1
-
-
-def _has(text: str, literal: str) -> bool:
-    return literal in text and _place(text, literal) is not None
-
-
-def _place(text: str, literal: str) -> int | None:
-    found = re.search(rf"(?<!\w){re.escape(literal)}(?!\w)", text)
-    return found.start() if found else None
+    return dict(tasks), "\n".join(texts)
 
 
 def _paragraphs(text: str) -> Sequence[tuple[int, str]]:

@@ -15,11 +15,13 @@ EPILOG = """\b
 Examples:
   mcp-bench improve better --benchmark saasworld --agent codex --feedback-agent claude-code
   mcp-bench improve better --agent chat --model m --base-url http://127.0.0.1:8000/v1 \\
-      --harness my-harness --feedback-agent codex --train 40 --dev 60 --test 60 --budget-usd 20
+      --harness my-harness --feedback-agent codex --train 40 --dev 60 --test 60
   mcp-bench improve tried --agent codex --candidate idea-1 --candidate idea-2 --dev 60
   mcp-bench improve both --recipe my.yaml --set model.base=model --policy rule --feedback-agent codex
+  mcp-bench improve smaller --benchmark improve --task codec --agent search --model m \\
+      --feedback-agent codex
   mcp-bench improve better                       go on after Ctrl-C or a crash
-  mcp-bench improve better --budget-usd 40       go on with a larger budget
+  mcp-bench improve better --budget-hours 9      go on with a larger budget
   mcp-bench improve better --show --html better.html
   mcp-bench improve better --agent codex --feedback-agent codex -- --timeout 300 --isolation uid
 """
@@ -33,6 +35,10 @@ COUNT = click.IntRange(min=1)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
+@click.option(
+    "--task", multiple=True, metavar="NAME",
+    help="Choose among these tasks, or families of them: ids that begin with NAME and a dot (repeatable).",
+)  # fmt: skip
 @click.option("--agent", default="chat", show_default=True, metavar="A", help="Agent that is made better.")
 @click.option("--model", metavar="M", help="Its model.")
 @click.option("--base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
@@ -87,7 +93,10 @@ COUNT = click.IntRange(min=1)
     "--patience", type=COUNT, metavar="N",
     help="Stop after so many without promotion. Default: 3, or the candidates.",
 )  # fmt: skip
-@click.option("--budget-episodes", type=COUNT, metavar="N", help="Most episodes, of all recordings together.")
+@click.option(
+    "--budget-episodes", type=COUNT, metavar="N",
+    help="Most episodes, of all recordings together; retried ones count.",
+)  # fmt: skip
 @click.option("--budget-tokens", type=COUNT, metavar="N", help="Most tokens, as the agents report them.")
 @click.option(
     "--budget-usd", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="USD",
@@ -95,7 +104,7 @@ COUNT = click.IntRange(min=1)
 )  # fmt: skip
 @click.option(
     "--budget-hours", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="H",
-    help="Most hours of recording.",
+    help="Most hours of recording and training, without pauses.",
 )  # fmt: skip
 @click.option(
     "--recipe", default="", metavar="R", help="Train weights, too, by this recipe. The agent is chat."
@@ -165,17 +174,21 @@ def improve(
                     f"{folder} has an improvement with settings of its own: leave out "
                     f"{_flag(ctx, wrong[0])}, or choose another folder"
                 )
-            changed = {name: choices[name] for name in given if not name.startswith("budget_")}
+            changed: dict[str, Any] = {
+                name: choices[name] for name in given if not name.startswith("budget_")
+            }
             budgets = {name[7:]: choices[name] for name in given if name.startswith("budget_")}
-            place, settings = begun(folder, {**changed, **({"budget": budgets} if budgets else {})})
+            changed |= {"budget": budgets} if budgets else {}
         else:
             if line := project_line(ctx):
                 click.echo(sanitize_line(line), err=True)
             limits = budget(choices)
-            place, settings = begin(folder, harness, candidates, overrides, {**choices, "budget": limits})
+            begin(folder, harness, candidates, overrides, {**choices, "budget": limits})
+            changed = {}
         click.echo(f"Improvement: {folder}", err=True)
         try:
             with place.locked():
+                settings = begun(folder, changed)
                 run_improve(place, settings, lambda line: click.echo(sanitize_line(line), err=True))
         except BaseException:
             click.echo(f"Go on with: mcp-bench improve {folder}", err=True)

@@ -105,17 +105,20 @@ class ImproveFolder:
         """Return the tag of a run, by which it is found again after a kill."""
         return f"{self.tag_of_all}/{arm}/{what}"
 
-    def spent(self) -> dict[str, float]:
-        """Return what all finished phases used: episodes, tokens, usd and seconds."""
+    def spent(self) -> tuple[dict[str, float], set[str]]:
+        """Return what all finished phases used (episodes, tokens, usd and seconds), and their runs."""
         total: dict[str, float] = dict.fromkeys(("episodes", "tokens", "usd", "seconds"), 0)
+        runs = set[str]()
         for path in sorted(self.path.glob("h*-w*/*.json")) + [
             place / name
             for place in self.path.glob("generation-*")
             for name in ("proposal.json", "train.json")
         ]:
-            for name, used in (read_step(path) or {}).get("spent", {}).items():
+            done = read_step(path) or {}
+            runs.add(done.get("run", ""))
+            for name, used in done.get("spent", {}).items():
                 total[name] += used
-        return total
+        return total, runs
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -7,8 +7,10 @@ from dataclasses import asdict
 from typing import Any
 
 from mcp_bench.bridge.experience.editing import texts_of, write_texts
+from mcp_bench.bridge.harness.folder import Harness
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
+from mcp_bench.trainer.improve.measured import comparable
 from mcp_bench.trainer.improve.policy import Past, choose
 from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
@@ -40,7 +42,7 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
         write_texts(folder.path / "best", texts_of(best))
     if settings.test:
         _test(work.recordings, history, report)
-    history["spent"] = folder.spent()
+    history["spent"] = work.recordings.spent()
     folder.store_history(history)
     return history
 
@@ -57,7 +59,7 @@ def _generations(work: _Generations, history: Outcome) -> str:
         if done["promoted"]:
             history["best"] = done["arm"]
         past.append(Past(done["action"], done["promoted"], done["difference"], done["error"]))
-        history["spent"] = work.folder.spent()
+        history["spent"] = work.recordings.spent()
         work.folder.store_history(history)
         if done["action"] == "stop":
             return str(done["why"])
@@ -98,7 +100,11 @@ class _Generations:
             "edits": sum(one["action"] in ("harness", "none") for one in earlier),
             "earlier": [f"generation {one['generation']}: {one['for_agents']}" for one in earlier],
         }
-        tried = {one["harness"].partition("@")[2]: one["generation"] for one in earlier if one.get("harness")}
+        start = texts_of(self.folder.harness(0))
+        tried = {Harness("h0", start).version: 0} if start else {}
+        for one in earlier:
+            if one.get("harness"):
+                tried.setdefault(one["harness"].partition("@")[2], one["generation"])
         proposed = self.folder.phase(number, "proposal", lambda: self._propose(number, given))
         decided = self.folder.phase(
             number, "decision", lambda: self._decide(number, best, proposed, runs, tried)
@@ -106,7 +112,6 @@ class _Generations:
         return {"generation": number, "parent": asdict(best), **proposed, **decided}
 
     def _propose(self, number: int, given: dict[str, Any]) -> Outcome:
-        self.recordings.check_budget(0)
         return propose(self.folder, self.settings, number, **given)
 
     def _decide(
@@ -150,6 +155,7 @@ class _Generations:
         return {"refused": refused, "for_agents": for_agents}
 
     def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
+        self.recordings.check_budget(0)
         self.report(f"generation {number}: training")
         if proposed["action"] == "rl":
             return learn(self.folder, self.settings, number, best)
@@ -176,7 +182,8 @@ class _Generations:
             if too_many_invalid(invalid, total):
                 return Verdict("not better", f"{invalid} of {total} episodes of {one} are invalid")
             sides.append(scores)
-        return by(*sides)
+        (before, after), measure = comparable(sides)
+        return by(before, after, measure)
 
 
 def _decision(
@@ -196,6 +203,7 @@ def _decision(
         "tasks": found.tasks,
         "fixed": len(found.fixed),
         "broken": len(found.broken),
+        "measure": found.measure,
     }
 
 

@@ -19,7 +19,7 @@ from mcp_bench.bridge.harness.folder import AGENTS, Harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.recorder.leakage.texts import TextCheck
+from mcp_bench.recorder.leakage.texts import TextCheck, for_agents
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.taint import Canary
@@ -28,7 +28,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.policy import ACTIONS, Choice
-from mcp_bench.trainer.improve.recordings import Recordings, agent_arguments, spent_by
+from mcp_bench.trainer.improve.recordings import Recordings, agent_arguments, attempts_of, spent_by
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop import commands
 from mcp_bench.trainer.loop.folder import Outcome
@@ -67,6 +67,7 @@ def propose(folder: ImproveFolder, settings: ImproveSettings, number: int, **giv
 
     Raises:
         BenchError: the feedback agent's episode says nothing, since its endpoint or its launch failed.
+        BudgetSpentError: nothing is left for its session.
     """
     choice: Choice = given["choice"]
     target = folder.harness(number)
@@ -105,8 +106,8 @@ def refusals(
         settings: its settings.
         number: the generation that proposes it.
         runs: recordings that it was made from.
-        tried: the generations of the harnesses that were measured, by version: a second try would be a second
-            roll of the dice.
+        tried: the generations of the harnesses that were measured, by version, 0 for the start: a second try
+            would be a second roll of the dice.
     """
     benchmark: Benchmark = load("benchmark", settings.benchmark)
     texts = texts_of(folder.harness(number))
@@ -115,7 +116,8 @@ def refusals(
     harness = Harness(folder.harness(number).name, texts)
     tools = tools_of(benchmark)
     if harness.version in tried:
-        known = f"it was tried in generation {tried[harness.version]}"
+        tried_in = tried[harness.version]
+        known = f"it was tried in generation {tried_in}" if tried_in else "it is the harness at the start"
         return [known], [known]
     try:
         check_fits(harness, tools, f"benchmark {benchmark.name!r}")
@@ -127,7 +129,7 @@ def refusals(
     public = "\n".join([*(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
                         *texts_of(folder.harness(0)).values()])  # fmt: skip
     found = TextCheck(benchmark, _canaries(runs)).find(texts, allowed=public)
-    return [one.words() for one in found], [one.for_agents() for one in found]
+    return [one.words() for one in found], for_agents(found)
 
 
 def _candidate(folder: ImproveFolder, number: int, which: int) -> Outcome:
@@ -158,7 +160,12 @@ def _ask(
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
     options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
     tag = f"{folder.tag_of_all}/feedback-{number}"
-    options += ["--timeout", str(settings.feedback_timeout)]
+    left = Recordings(folder, settings).check_budget(1)
+    options += [
+        "--timeout",
+        f"{min(settings.feedback_timeout, left.seconds or settings.feedback_timeout):.3f}",
+    ]
+    options += ["--max-cost", f"{left.usd:.6f}"] if left.usd is not None else []
     command = ["record", *agent, *options, "--server", shlex.join(server), "--run-tag", tag]
     document = commands.run([*command, "--prompt", prompt(settings.benchmark, actions), "--json"], wrong=(1,))
     (episode,) = episodes_of(document["run"])
@@ -169,7 +176,7 @@ def _ask(
         )
     proposed = json.loads(offer.read_text(encoding="utf-8")).get("proposed")
     said = {"action": None, "reason": (episode.answer or "it gave no reason")[:2000]}
-    return spent_by([episode]), episode.run, proposed or said
+    return spent_by(attempts_of(runs_dir() / episode.run)), episode.run, proposed or said
 
 
 def prompt(benchmark: str, actions: Sequence[str]) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.scores.totals import finished
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.store.annotations import known_annotations
+from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.gate import Attempt, Scores
+from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, record, run
 from mcp_bench.trainer.loop.folder import Outcome, once
@@ -26,6 +30,14 @@ MAX_COST = "--max-cost"
 
 class BudgetSpentError(BenchError):
     """The next recording would exceed the budget."""
+
+
+@dataclass(frozen=True)
+class Left:
+    """What is left of a budget; None is no limit."""
+
+    usd: float | None
+    seconds: float | None
 
 
 class Recordings:
@@ -48,9 +60,9 @@ class Recordings:
         path = self._folder.arm(arm) / f"{what}-{number}.json"
         return once(path, lambda: self._record(arm, what, number, path.with_suffix(".begun")))
 
-    def scores(self, arm: Arm, what: str, numbers: int) -> tuple[Scores, int, int]:
+    def scores(self, arm: Arm, what: str, numbers: int) -> tuple[dict[str, list[Graded]], int, int]:
         """Return the graded attempts by task, and the numbers of invalid and of all episodes."""
-        found: dict[str, list[Attempt]] = {}
+        found: dict[str, list[Graded]] = {}
         invalid = total = 0
         for number in range(numbers):
             for one in filter(finished, episodes_of(self.of(arm, what, number)["run"])):
@@ -58,7 +70,7 @@ class Recordings:
                 if one.invalid is not None or one.partial is None:
                     invalid += 1
                 else:
-                    found.setdefault(one.task, []).append((one.partial, bool(one.strict)))
+                    found.setdefault(one.task, []).append(Graded(one.partial, bool(one.strict), one.score))
         return found, invalid, total
 
     def accepts(self, arm: Arm) -> bool:
@@ -79,13 +91,34 @@ class Recordings:
                     continue
         raise BenchError("the agent cannot be recorded, with or without the proposal: see above")
 
-    def check_budget(self, episodes: int) -> float | None:
-        """Return the money that is left, None without a limit.
+    def spent(self, without: str = "") -> dict[str, float]:
+        """Return what was used so far: episodes, tokens, usd and seconds.
+
+        Recordings that were not finished count, too: those that a budget ended, and sessions of the feedback
+        agent that were cut off and began again.
+
+        Args:
+            without: the tag of a recording that is left out, since it goes on.
+        """
+        total, known = self._folder.spent()
+        for path in run_paths():
+            tags = set(known_annotations(path).tags) - {without}
+            if path.name not in known and any(one.startswith(f"{self._folder.tag_of_all}/") for one in tags):
+                for name, used in spent_by(attempts_of(path)).items():
+                    total[name] += used
+        return total
+
+    def check_budget(self, episodes: int, tag: str = "") -> Left:
+        """Return what is left for one more recording.
+
+        Args:
+            episodes: of the whole recording.
+            tag: its tag, if it may have begun before.
 
         Raises:
             BudgetSpentError: nothing is left of something, or not enough for so many episodes.
         """
-        budget, spent = self._settings.budget, self._folder.spent()
+        budget, spent = self._settings.budget, self.spent(without=tag)
         if budget.episodes is not None and spent["episodes"] + episodes > budget.episodes:
             raise BudgetSpentError(
                 f"{spent['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
@@ -98,7 +131,10 @@ class Recordings:
         ):
             if most is not None and used >= most:
                 raise BudgetSpentError(f"{used:.4g} of {most:.4g} {name} are used")
-        return None if budget.usd is None else budget.usd - spent["usd"]
+        return Left(
+            None if budget.usd is None else budget.usd - spent["usd"],
+            None if budget.hours is None else 3600 * (budget.hours - hours),
+        )
 
     def _record(self, arm: Arm, what: str, number: int, marker: Path) -> Outcome:
         settings = self._settings
@@ -109,12 +145,13 @@ class Recordings:
             "test": settings.test,
         }
         repeat = 1 if what == "train" else settings.repeats
-        left = self.check_budget(len(ids[what]) * repeat)
+        tag = self._folder.tag(arm, f"{what}-{number}")
+        left = self.check_budget(len(ids[what]) * repeat, tag).usd
         harness = self._folder.harness(arm.harness)
         more = [
             *(["--harness", str(harness)] if harness.is_dir() else []),
             *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
-            *("--run-tag", self._folder.tag(arm, f"{what}-{number}")),
+            *("--run-tag", tag),
             *([MAX_COST, f"{left:.6f}"] if left is not None else []),
             *settings.record_options,
         ]
@@ -127,8 +164,8 @@ class Recordings:
                 if error.stopped_by.startswith(MAX_COST):
                     raise BudgetSpentError(f"all of {settings.budget.usd:.4g} US dollars are used") from error
                 raise
-        episodes = episodes_of(recorded)
-        return {"run": recorded, "arm": str(arm), "what": what, "spent": spent_by(episodes)}
+        used = spent_by(attempts_of(runs_dir() / recorded))
+        return {"run": recorded, "arm": str(arm), "what": what, "spent": used}
 
     @contextmanager
     def _agent(self, arm: Arm, port_file: Path) -> Iterator[list[str]]:
@@ -162,14 +199,23 @@ def agent_arguments(agent: str, model: str | None, base_url: str | None) -> list
     ]
 
 
-def spent_by(episodes: Sequence[StoredEpisode]) -> dict[str, float]:
-    """Return what episodes used, as their agents report it; retried attempts count."""
-    spent: dict[str, float] = {"episodes": len(episodes), "tokens": 0, "usd": 0.0, "seconds": 0.0}
-    for one in episodes:
+def attempts_of(path: Path) -> list[StoredEpisode]:
+    """Return all attempts of a run, also those that another one has replaced."""
+    with RunReader(path) as reader:
+        return [reader.episode(one) for one in reader.episode_ids()]
+
+
+def spent_by(attempts: Sequence[StoredEpisode]) -> dict[str, float]:
+    """Return what attempts used, as their agents report it, and the time in which one was running."""
+    spent: dict[str, float] = {"episodes": len(attempts), "tokens": 0, "usd": 0.0, "seconds": 0.0}
+    for one in attempts:
         usage = one.usage or {}
         spent["tokens"] += (usage.get("input_tokens") or 0) + (usage.get("output_tokens") or 0)
         spent["usd"] += (usage.get("cost_usd") or 0) + (one.roles_usd or 0)
-    ends = [one.ended_us for one in episodes if one.ended_us is not None]
-    if ends:
-        spent["seconds"] = (max(ends) - min(one.started_us for one in episodes)) / 1e6
+    until = 0
+    for began, ended in sorted(
+        (one.started_us, one.ended_us) for one in attempts if one.ended_us is not None
+    ):
+        spent["seconds"] += max(0, ended - max(began, until)) / 1e6
+        until = max(until, ended)
     return spent

@@ -25,10 +25,12 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
+from mcp_bench.servers.grading import Measure
 from mcp_bench.servers.sanitize import sanitize_line
-from mcp_bench.trainer.improve.effects import Effect, by_family, effects, mean
+from mcp_bench.trainer.improve.effects import by_family, effects, mean
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.gate import Scores
+from mcp_bench.trainer.improve.gate import Scores, gain
+from mcp_bench.trainer.improve.measured import comparable
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.loop.folder import Outcome, read_step
 
@@ -59,9 +61,10 @@ def summary(folder: ImproveFolder, history: Outcome) -> list[str]:
         lines.append(f"Best weights: {Recordings(folder, settings).weights(best)}")
     if best == Arm():
         lines.append("Nothing was promoted: the agent is best as it was")
-    measured = _cells(folder, history)
-    if found := effects(measured):
-        lines.append("On test: " + "; ".join(f"{one.name} {_words(one)}" for one in found))
+    cells, measure = _cells(folder, history)
+    if found := effects(cells):
+        gains = "; ".join(f"{one.name} {gain(one.value, one.interval, measure)}" for one in found)
+        lines.append(f"On test{'' if measure is None else _of(measure)}: {gains}")
     spent = history.get("spent", {})
     used = [f"{spent.get('episodes', 0)} episodes", f"{spent.get('tokens', 0):,} tokens"]
     used += [f"{spent['usd']:.2f} USD"] if spent.get("usd") else []
@@ -98,7 +101,7 @@ def sections(folder: ImproveFolder, history: Outcome) -> list[Section]:
         Fact("tokens", f"{history.get('spent', {}).get('tokens', 0):,}", "as the agents report them"),
     ]
     rows: list[list[Cell]] = [
-        [one["generation"], one["action"], one["reason"], _difference(one), one["fixed"], one["broken"],
+        [one["generation"], one["action"], one["reason"], _gain(one), one["fixed"], one["broken"],
          one["verdict"], one["why"]]
         for one in generations
     ]  # fmt: skip
@@ -109,7 +112,8 @@ def sections(folder: ImproveFolder, history: Outcome) -> list[Section]:
         "decide nothing.",
     ]
     measured = [one for one in generations if one["tasks"]]
-    charts = [_gains(measured)] if measured else []
+    same = len({str(one.get("measure")) for one in measured}) == 1  # else there is no common axis
+    charts = [_gains(measured)] if same else []
     story = Section("The generations", words, facts, [Table("Generations", columns, rows)], charts)
     return [story, *_on_test(folder, history)]
 
@@ -119,10 +123,11 @@ def _gains(measured: Sequence[Outcome]) -> Chart:
     cells: list[list[Cell]] = [
         [one["generation"], one["verdict"], one["tasks"], _difference(one)] for one in measured
     ]
+    of = _of(_measure(measured[0]))
     return DotChart(
         name="generations",
         title="Gain on dev by generation",
-        says=f"Marks: mean paired differences of partial credit; {INTERVALS}.",
+        says=f"Marks: mean paired differences{of}, above 0 where the change is better; {INTERVALS}.",
         table=Table("Gain on dev", ["generation", "verdict", "tasks", "gain"], cells),
         rows=rows,
         series=[Dots("partial", "partial", [_difference(one) for one in measured])],
@@ -131,13 +136,16 @@ def _gains(measured: Sequence[Outcome]) -> Chart:
 
 def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
     """Return the section that compares first and last harness and weights on test, in total and by family."""
-    cells = _cells(folder, history)
+    cells, measure = _cells(folder, history)
     if not cells:
         return []
+    what = _of(measure)
     parts: dict[str, Mapping[Arm, Scores]] = {"all tasks": cells}
     families = by_family(cells)
     parts |= families if len(families) > 1 else {}
-    scored: list[list[Cell]] = [[name, *(_mean(of[arm]) for arm in cells)] for name, of in parts.items()]
+    scored: list[list[Cell]] = [
+        [name, *(_mean(of[arm], measure) for arm in cells)] for name, of in parts.items()
+    ]
     found: list[list[Cell]] = [
         [name, one.name, one.tasks, Score(one.value, one.interval, signed=True)]
         for name, of in parts.items()
@@ -150,8 +158,8 @@ def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
             DotChart(
                 name="effects",
                 title="What the changes are worth on test",
-                says=f"Marks: mean paired differences of partial credit; {INTERVALS}. Interaction: what both "
-                "together gain beyond the sum of their gains.",
+                says=f"Marks: mean paired differences{what}, above 0 where it is better; {INTERVALS}. "
+                "Interaction: what both together gain beyond the sum of their gains.",
                 table=Table("Effects on test", ["of", "effect", "tasks", "gain"], found),
                 rows=[(one.name, counted(one.tasks, "task")) for one in whole],
                 series=[
@@ -160,17 +168,18 @@ def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
             )
         )
     tables = [
-        Table("Partial credit on test", ["tasks", *(_name(arm) for arm in cells)], scored),
+        Table(f"Means on test{what}", ["tasks", *(_name(arm) for arm in cells)], scored),
         Table("Tokens on test", ["arm", "tokens per episode"], tokens),
     ]
     return [Section("First and last on test", tables=tables, charts=charts)]
 
 
-def _cells(folder: ImproveFolder, history: Outcome) -> dict[Arm, Scores]:
-    """Return the scores on test of the arms that were measured."""
+def _cells(folder: ImproveFolder, history: Outcome) -> tuple[dict[Arm, Scores], Measure | None]:
+    """Return the scores on test of the arms that were measured, and what they measure."""
     recordings = Recordings(folder, folder.read())
     names = {str(arm): arm for arm in (Arm(*map(int, name[1:].split("-w"))) for name in history["test"])}
-    return {arm: recordings.scores(arm, "test", 1)[0] for arm in names.values()}
+    found, measure = comparable([recordings.scores(arm, "test", 1)[0] for arm in names.values()])
+    return dict(zip(names.values(), found, strict=True)), measure
 
 
 def _tokens(folder: ImproveFolder, arm: Arm) -> int | None:
@@ -185,9 +194,29 @@ def _name(arm: Arm) -> str:
     )
 
 
-def _mean(scores: Scores) -> Score:
+def _mean(scores: Scores, measure: Measure | None) -> Score:
+    """Return the mean in the measure's own direction."""
     found = mean(scores)
-    return Score(*found) if found else Score(None)
+    if found is None:
+        return Score(None)
+    value, interval = found
+    if measure is not None and measure[2] == "lower":
+        return Score(-value, interval and (-interval[1], -interval[0]))
+    return Score(value, interval)
+
+
+def _measure(one: Outcome) -> Measure | None:
+    """Return what a generation was measured by, as it was stored."""
+    found = one.get("measure")
+    return None if found is None else tuple(found)
+
+
+def _of(measure: Measure | None) -> str:
+    """Return what scores are of, such as ` of size in bits/byte (lower is better)`."""
+    if measure is None:
+        return " of partial credit"
+    name, unit, better = measure
+    return f" of {name}{f' in {unit}' if unit else ''} ({better} is better)"
 
 
 def _difference(one: Outcome) -> Score:
@@ -199,10 +228,4 @@ def _difference(one: Outcome) -> Score:
 def _gain(one: Outcome) -> str:
     if not one["tasks"]:
         return "-"
-    span = f" [{one['interval'][0]:+.2f}, {one['interval'][1]:+.2f}]" if one["interval"] else ""
-    return f"{one['difference']:+.3f}{span}"
-
-
-def _words(effect: Effect) -> str:
-    span = f" [{effect.interval[0]:+.3f}, {effect.interval[1]:+.3f}]" if effect.interval else ""
-    return f"{effect.value:+.3f}{span}"
+    return gain(one["difference"], one["interval"] and tuple(one["interval"]), _measure(one))

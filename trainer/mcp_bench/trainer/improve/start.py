@@ -43,7 +43,7 @@ OURS = (
 def begin(
     path: Path, harness: Path | None, candidates: Sequence[Path], overrides: Sequence[str],
     choices: Mapping[str, Any],
-) -> tuple[ImproveFolder, ImproveSettings]:  # fmt: skip
+) -> None:  # fmt: skip
     """Check everything and make the folder.
 
     Args:
@@ -51,16 +51,18 @@ def begin(
         harness: the harness at the start, if there is one.
         candidates: harnesses to try in place of proposals of an agent.
         overrides: values of the recipe, as KEY=VALUE.
-        choices: the other fields of `ImproveSettings`; `train`, `dev` and `test` as `task_ids` takes them.
+        choices: the other fields of `ImproveSettings`; `train`, `dev`, `test` as `task_ids` takes them, and
+            `task`, the names of tasks or families to choose among.
 
     Raises:
         WrongUseError: a choice cannot be used, or the folder is not empty.
         BenchError: the agent cannot record, for a reason that is named.
     """
-    if path.is_dir() and any(path.iterdir()):
-        raise WrongUseError(f"{path} is not empty, and has no improvement: choose another folder")
+    _refuse_used(path)
+    named: tuple[str, ...] = choices["task"]
     tasks = {
-        split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
+        split: task_ids(choices["benchmark"], split, choices[split], named)
+        for split in ("train", "dev", "test")
     }
     dev, confirm = halves(tasks["dev"])
     for name, ids in (("the gate", dev), ("confirm", confirm)):
@@ -69,6 +71,7 @@ def begin(
                 f"--dev has {len(tasks['dev'])} tasks, of which {len(ids)} are for {name}, which needs "
                 f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
             )
+    choices = {name: value for name, value in choices.items() if name != "task"}
     values = {**choices, **tasks, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
@@ -93,17 +96,21 @@ def begin(
         _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)
-    if recipe is not None:
-        folder.recipe.write_text(recipe, encoding="utf-8")
-    store_candidates(folder, candidates)
-    if harness is not None:
-        write_texts(folder.harness(0), texts_of(harness))
-    folder.store(settings)  # last: without it, there is no improvement
-    return folder, settings
+    with folder.locked():
+        _refuse_used(path)  # another process may have begun meanwhile
+        if recipe is not None:
+            folder.recipe.write_text(recipe, encoding="utf-8")
+        store_candidates(folder, candidates)
+        if harness is not None:
+            write_texts(folder.harness(0), texts_of(harness))
+        folder.store(settings)  # last: without it, there is no improvement
 
 
-def begun(path: Path, changed: Mapping[str, Any]) -> tuple[ImproveFolder, ImproveSettings]:
-    """Return a stored improvement, with larger limits: its settings of these names are replaced."""
+def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:
+    """Return the settings of a stored improvement, with larger limits in place of those of these names.
+
+    The caller holds the folder's lock.
+    """
     folder = ImproveFolder(path)
     settings = folder.read()
     if changed:
@@ -111,7 +118,12 @@ def begun(path: Path, changed: Mapping[str, Any]) -> tuple[ImproveFolder, Improv
         budget = settings.budget.model_copy(update=changed.get("budget", {}))
         settings = settings.model_copy(update={**limits, "budget": budget})
         folder.store(settings)
-    return folder, settings
+    return settings
+
+
+def _refuse_used(path: Path) -> None:
+    if path.is_dir() and any(path.iterdir()):
+        raise WrongUseError(f"{path} is not empty, and has no improvement: choose another folder")
 
 
 def budget(choices: dict[str, Any]) -> Budget:
@@ -132,6 +144,7 @@ def _check_feedback(settings: ImproveSettings) -> None:
         return
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
     options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    options += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
     run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
 
 

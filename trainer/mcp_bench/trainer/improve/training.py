@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import shutil
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.servers.errors import NO_RESULT
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
@@ -25,16 +27,29 @@ def train(
 
     Returns:
         `model`, the folder of the weights, or None with `why` if there is nothing to learn from.
+
+    Raises:
+        StepFailedError: the training was stopped, or could not start. Calling again continues with it.
     """
     least = float(proposed["min_partial"])
     graded = [one for name in runs for one in filter(finished, episodes_of(name))]
     if not any(one.invalid is None and one.partial is not None and one.partial >= least for one in graded):
         return {"model": None, "why": f"no episode on train has a partial score of {least:.2f}"}
-    place = folder.generation(number)
+    place, begun = folder.generation(number), time.monotonic()
     chosen = [word for name in runs for word in ("--run", name)]
     chosen += ["--min-partial", str(least), "--best", str(proposed["best"]), "--dedupe", "exact"]
-    data = export(place / "train.jsonl", [*chosen, "--reasoning", settings.reasoning])
-    return {**train_model(folder.recipe, Path(data["data"]), place / "train", []), **data, "runs": list(runs)}
+    done: Outcome = {"runs": list(runs)}
+    try:
+        done |= export(place / "train.jsonl", [*chosen, "--reasoning", settings.reasoning])
+        done |= {**train_model(folder.recipe, Path(done["data"]), place / "train", []), **done}
+    except StepFailedError as error:
+        if error.code != NO_RESULT:
+            raise
+        what = (
+            "the training diverged" if (place / "train" / "data.json").is_file() else "none of it can be used"
+        )
+        done |= {"model": None, "why": f"nothing came of the episodes with {least:.2f} or more: {what}"}
+    return {**done, "spent": {"seconds": time.monotonic() - begun}}
 
 
 def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: Arm) -> Outcome:
@@ -47,6 +62,7 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
 
     Raises:
         BudgetSpentError: the budget does not suffice for its attempts.
+        StepFailedError: it was stopped, or could not start. Calling again continues with it.
     """
     place = folder.generation(number)
     out, ids = place / "train", place / "tasks.txt"
@@ -72,7 +88,9 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
     try:
         done = run(["train", "rl", *arguments, "--json"])
     except StepFailedError as error:
-        return {"model": None, "why": f"learning from reward stopped: {error}", "spent": _spent(out)}
+        if error.code != NO_RESULT:
+            raise
+        return {"model": None, "why": "a guard stopped learning from reward", "spent": _spent(out)}
     return {**done, "spent": _spent(out)}
 
 

@@ -29,6 +29,11 @@ STDERR = 2
 class StepFailedError(BenchError):
     """A command of a step failed; its output was shown above."""
 
+    def __init__(self, text: str, code: int | None = None) -> None:
+        super().__init__(text)
+        self.code = code
+        """The exit code; None if a signal ended it."""
+
 
 class RunStoppedError(StepFailedError):
     """A recording was stopped before its end."""
@@ -69,7 +74,7 @@ def run(
         document = json.loads(answer.read() or "null")
     if code not in (0, *wrong) or (wants_json and document is None):
         said = "" if log is None else f": see {log}"
-        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}{said}")
+        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}{said}", code)
     return document
 
 

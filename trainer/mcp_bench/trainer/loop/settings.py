@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Literal, Self
 
@@ -73,13 +74,16 @@ class LoopSettings(TrialSettings):
         return self
 
 
-def task_ids(benchmark: str, split: str, wanted: str | int | Path | Sequence[str]) -> list[str]:
+def task_ids(
+    benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = ()
+) -> list[str]:
     """Return the ids of tasks of a split.
 
     Args:
         benchmark: name of the benchmark.
         split: train, dev or test.
         wanted: a number (the first tasks of the split), a file with one id per line, or the ids.
+        named: where that is a number, only tasks with one of these ids, or whose id begins with it and a dot.
 
     Raises:
         WrongUseError: `wanted` is neither, a task is of another split, or there are no tasks (allowed
@@ -91,16 +95,23 @@ def task_ids(benchmark: str, split: str, wanted: str | int | Path | Sequence[str
     found: Benchmark = load("benchmark", benchmark)
     if isinstance(wanted, str | int | Path):
         text = str(wanted)
-        names = _first(found, split, int(text)) if text.isdecimal() else _in_file(found, split, text)
+        names = _first(found, split, int(text), named) if text.isdecimal() else _in_file(found, split, text)
     else:
         names = _checked(found, split, wanted, "the list")
-    if not names and split != "test":
-        raise WrongUseError(f"--{split} {wanted} selects no task")
+    if not names and (split != "test" or (named and str(wanted) != "0")):
+        of = f" of {', '.join(named)}" if named else ""
+        raise WrongUseError(f"--{split} {wanted} selects no task{of}")
     return names
 
 
-def _first(benchmark: Benchmark, split: str, number: int) -> list[str]:
-    return [task.id for task in benchmark.tasks(split, number)] if number else []
+def _first(benchmark: Benchmark, split: str, number: int, named: Sequence[str]) -> list[str]:
+    if not number:
+        return []
+    if not named:
+        return [task.id for task in benchmark.tasks(split, number)]
+    among = (task.id for task in benchmark.tasks(split))
+    found = (one for one in among if any(one == name or one.startswith(f"{name}.") for name in named))
+    return list(islice(found, number))
 
 
 def _in_file(benchmark: Benchmark, split: str, wanted: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import NO_RESULT, BenchError
 from mcp_bench.trainer.rl.algorithms import Attempt
 from mcp_bench.trainer.rl.settings import Guards
 
@@ -21,6 +21,8 @@ LEAST_KL = 0.02
 
 class CollapsedError(BenchError):
     """Learning went wrong. The text names step, reason, some episodes and the last good checkpoint."""
+
+    exit_code = NO_RESULT
 
 
 @dataclass

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import NO_RESULT, BenchError
 
 WINDOW = 20
 """Number of steps to average the loss over."""
@@ -22,6 +22,8 @@ class DivergedError(BenchError):
 
     The text names the step, the rows and the last good checkpoint.
     """
+
+    exit_code = NO_RESULT
 
 
 @dataclass
