@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -13,8 +14,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.clients.chat.provider import Usage
 from mcp_bench.clients.connection import Connection, Outcome
 from mcp_bench.clients.events import ClientError
+from mcp_bench.clients.search.__main__ import tokens
 from mcp_bench.clients.search.attempt import NEEDED, Search, written
 from mcp_bench.clients.search.choose import DRIVERS, SHOWN, Version, icl
 from mcp_bench.clients.search.openevolve_driver import Islands
@@ -77,6 +80,15 @@ def test_files_are_read_from_an_answer() -> None:
     assert written(TWO, ["a.py", "b.py"]) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
     assert written("I cannot.", ["a.py"]) == {}
     assert written("```\nunfinished", ["a.py"]) == {}
+
+
+def test_tokens_are_a_budget_where_the_endpoint_reports_them() -> None:
+    used = Usage(input_tokens=70, output_tokens=5, cached_tokens=60)
+    assert tokens(used + used, 100) == 150
+    assert tokens(Usage(model_calls=0), 100) == 0
+    assert tokens(Usage(), math.inf) == 0
+    with pytest.raises(ClientError, match="reports no tokens: leave out the option token_budget"):
+        tokens(Usage(input_tokens=70), 100)
 
 
 class Served:

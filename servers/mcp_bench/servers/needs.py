@@ -19,6 +19,7 @@ from mcp_bench.servers.host import needed_role
 SANDBOX = "sandbox"
 CONTAINER = "container"
 PACKAGE = "package:"
+GPU = "gpu"
 GPUS = ("/dev/nvidiactl", "/dev/kfd")
 
 
@@ -46,7 +47,7 @@ def missing(need: str) -> str | None:
             return f"the task has no {value}"
         case "package" if value:
             return f"its Python has no package {value}: pip install {value}"
-        case "gpu":
+        case _ if need == GPU:
             return None if any(Path(gpu).exists() for gpu in GPUS) else "there is no GPU"
         case "model" if (role := needed_role(need)) is not None:
             return f"it needs a model that plays the {role}: name one with `record --{role}-model NAME`"

@@ -73,6 +73,8 @@ class SandboxSpec(Model):
     env: dict[str, str] = Field(default_factory=dict)
     network: Literal["none", "machine"] = "none"
     """`machine`: the machine's own network, its loopback included. Such an episode is never verified."""
+    gpus: bool = False
+    """Whether it has the machine's GPUs. Only the engine `bwrap` gives any."""
     limits: SandboxLimits = SandboxLimits()
 
 
@@ -123,6 +125,9 @@ class Answers(Model):
     bodies: tuple[bytes, ...]
     cpu_seconds: tuple[float, ...]
     """For each answer: what the program used of processors since the answer before."""
+    clock: Literal["process", "processes", "ticks"]
+    """What counted them: the clock of the process, perf_event_open(2) for all processes, or /proc for all of
+    them in steps of 10 ms."""
     seconds: float
     """Wall-clock time of all of them."""
     ended: str = ""

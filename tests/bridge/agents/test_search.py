@@ -21,15 +21,14 @@ FIRST_LINE = "`solve(n)` returns the sum of the squares below n."
 
 
 def searched(bench: Bench, folder: Path, answer: str, *options: str) -> dict[str, float]:
-    with ModelEndpoint(
-        [Script(FIRST_LINE, (Step(text=answer),), without_tools=True)], api_key=KEY
-    ) as endpoint:
+    script = Script(FIRST_LINE, (Step(text=answer),), without_tools=True)
+    with ModelEndpoint([script], api_key=KEY) as endpoint:
         done = bench.run(
             "record", "--agent", "search", "--benchmark", "improve", "--path", folder, "--limit", "1",
             "--model", "scripted-1", "--base-url", endpoint.openai_url, "--json", *options,
         )  # fmt: skip
-    found: dict[str, float] = json.loads(done.stdout)
-    return found
+        found: dict[str, float] = json.loads(done.stdout)
+        return {**found, "requests": len(endpoint.requests)}
 
 
 @pytest.mark.parametrize(
@@ -61,8 +60,10 @@ def test_gepa_ends_with_a_refused_request(bench: Bench, tmp_path: Path) -> None:
 
 def test_answers_without_a_program_use_no_runs(bench: Bench, tmp_path: Path) -> None:
     bench.environ["OPENAI_API_KEY"] = KEY
-    found = searched(bench, write_task(tmp_path), "I cannot make it faster.")
+    budget = ("--agent-option", "token_budget=20")
+    found = searched(bench, write_task(tmp_path), "I cannot make it faster.", *budget)
     assert (found["strict"], found["partial"]) == (0.0, 0.0)
+    assert found["requests"] <= 2, "a list of models, and one proposal: it uses the budget of tokens"
     assert [row["tool"] for row in bench.rows("select tool from calls order by id")] == [
         "read",
         "read",

@@ -7,8 +7,13 @@ from itertools import islice
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.codeworld import BENCHMARK
+from mcp_bench.servers.codeworld.case import Case, Check, python_check
 from mcp_bench.servers.codeworld.families import FAMILIES, HELD_OUT
+from mcp_bench.servers.codeworld.world import CodeWorldWorld
+from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
@@ -41,6 +46,61 @@ def test_solutions_solve_and_doing_nothing_does_not(
     tasks = ids(levels, numbers)
     record(bench, agent, tasks)
     assert [(row["strict"], row["partial"]) for row in bench.grades()] == [(score, score)] * len(tasks)
+
+
+BUSY = """
+import os, time
+def busy(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end: pass
+def answer():
+    ends = [os.pipe() for _ in range(2)]
+    for read, write in ends:
+        if not os.fork():
+            os.setsid()
+            busy(0.7)
+            os.write(write, b"x")
+            time.sleep(600)
+    return sum(len(os.read(read, 1)) for read, write in ends)
+"""
+"""Two processes that outlive their parent, each below a limit of 1 s."""
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("program", "passed"),
+    [
+        ("def answer():\n    return 2\n", True),
+        (BUSY, False),
+        ("import os, signal\nprint(2, flush=True)\nos.kill(os.getppid(), signal.SIGKILL)\n", False),
+    ],
+)
+async def test_processors_are_counted_over_all_processes(program: str, passed: bool) -> None:
+    check = python_check("quick", "from own import answer\nprint(answer())", 2, processor_seconds=1)
+    assert [one.passed for one in (await checked(program, check)).assertions] == [passed]
+
+
+@pytest.mark.anyio
+async def test_a_check_leaves_nothing_to_the_next_one() -> None:
+    """No file, in whatever folder: the agent's code runs in the first, and could prepare the second."""
+    first = python_check("first", "import own\nown.keep()\nprint(own.kept())", 3)
+    second = python_check("second", "import own\nprint(own.kept())", 0)
+    program = (
+        "import os\nPLACES = ['/work/kept', '/tmp/kept', '/var/tmp/kept']\n"
+        "def keep():\n    for place in PLACES: open(place, 'w').close()\n"
+        "def kept():\n    return sum(map(os.path.exists, PLACES))\n"
+    )
+    assert [one.passed for one in (await checked(program, first, second)).assertions] == [True, True]
+
+
+async def checked(program: str, *checks: Check) -> Grade:
+    """Return the grade of an agent that leaves a program."""
+    case = Case("", {"own.py": program}, checks, "")
+    lent = EpisodeSandboxes()
+    try:
+        return await (await CodeWorldWorld.opened(await lent.start(SandboxSpec()), case, "1")).grade("")
+    finally:
+        await lent.aclose()
 
 
 def test_tasks_follow_from_their_ids() -> None:

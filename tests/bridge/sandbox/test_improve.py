@@ -160,6 +160,28 @@ async def test_loading_counts_where_a_task_says_so(tmp_path: Path) -> None:
     assert "worse than the baseline" in said[1]
 
 
+async def test_for_a_gpu_the_wall_clock_counts_and_nothing_runs_on(tmp_path: Path) -> None:
+    """A program that sleeps is slow, and a process that it left behind is gone before the next one is timed.
+
+    No GPU is needed for that.
+    """
+    task = TASK.replace("kind: call,", "kind: call, gpu: true, processes: true,").replace("[9, 15]", "[6, 6]")
+    program = (
+        "import os, time\ndef solve(n):\n    if not os.fork():\n        os.setsid()\n        time.sleep(600)\n"
+        "    time.sleep(0.2)\n    others = [p for p in os.listdir('/proc') if p.isdecimal()]\n"
+        "    assert len(others) <= 5, others\n    return (n - 1) * n * (2 * n - 1) // 6\n"
+    )
+    benchmark = Improve(write_task(tmp_path, task=task))
+    async with opened(benchmark, "sums.train.0") as world:
+        await world.call("write", {"path": "target.py", "text": program})
+        said = (await world.call("run", {})).text
+        assert "It is worse than the baseline" in said, said
+        await graded(world, REFERENCE)
+        state = await world.snapshot()
+        assert isinstance(state, dict)
+        assert state["clock"] == "wall"
+
+
 async def test_a_timed_candidate_can_keep_no_shared_memory(tmp_path: Path) -> None:
     program = (
         "import ctypes\nlibc = ctypes.CDLL(None, use_errno=True)\n"

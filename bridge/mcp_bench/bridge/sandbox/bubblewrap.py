@@ -1,8 +1,12 @@
 """The command of bubblewrap for one sandbox. Standard library only."""
 
+from glob import glob
 from typing import Any
 
 from mcp_bench.bridge.sandbox import skeleton
+
+GPUS = ("/dev/nvidia*", "/dev/kfd", "/dev/dri")
+"""Devices of NVIDIA's and AMD's drivers."""
 
 
 def command(
@@ -22,6 +26,9 @@ def command(
     if not spec["network"]:
         argv += ["--unshare-net"]
     size = ("--size", str(spec["limits"]["shared_memory"])) if spec["sized"] else ()
+    if spec["gpus"]:
+        devices = sorted(path for pattern in GPUS for path in glob(pattern))
+        argv += [word for device in devices for word in ("--dev-bind", device, device)]
     argv += [*size, "--tmpfs", "/dev/shm", "--remount-ro", "/dev"]
     for name in system:
         argv += ["--ro-bind", f"{image}/{name}", f"/{name}"]

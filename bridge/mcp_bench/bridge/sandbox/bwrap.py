@@ -108,6 +108,7 @@ def description(spec: SandboxSpec, place: dict[str, Any], layers: Sequence[str])
         "layers": list(layers),
         "host": spec.base == HOST_BASE,
         "network": spec.network == "machine",
+        "gpus": spec.gpus,
         "namespaces": True,
         "limits": spec.limits.model_dump(),
         "env": {**ENVIRONMENT, **spec.env},

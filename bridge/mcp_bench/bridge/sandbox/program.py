@@ -106,8 +106,10 @@ class Program:
             answers.append(answer)
         self.listen()
         self.send(signal.SIGSTOP)
+        clock = "process" if self.alone else "ticks" if self.tree is None else "processes"
         head = {"sizes": [len(answer) for answer in answers], "cpu": used, "ended": self.ended,
-                "wall": time.monotonic() - began, "log": self.words.decode(errors="replace")}  # fmt: skip
+                "wall": time.monotonic() - began, "clock": clock,
+                "log": self.words.decode(errors="replace")}  # fmt: skip
         return head, b"".join(answers)
 
     def exchange(self, question: bytes, deadline: float, most: int, ends: "list[int]") -> "bytes | None":

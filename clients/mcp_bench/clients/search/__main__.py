@@ -8,12 +8,13 @@ It works on servers with the tools `read`, `write`, `run` and `submit` of the be
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from random import Random
 
 from mcp_bench.clients.chat import options as model_options
 from mcp_bench.clients.chat.loop import NOTHING
-from mcp_bench.clients.chat.provider import ContextOverflowError
+from mcp_bench.clients.chat.provider import ContextOverflowError, Usage
 from mcp_bench.clients.config import read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError, say_final, say_usage
@@ -43,7 +44,12 @@ async def solve(options: argparse.Namespace) -> None:
         used, in_vain = NOTHING, 0
 
         def more() -> bool:
-            return search.left > 0 and used.model_calls < options.max_steps and in_vain < IN_VAIN
+            return (
+                search.left > 0
+                and used.model_calls < options.max_steps
+                and in_vain < IN_VAIN
+                and tokens(used, options.token_budget) < options.token_budget
+            )
 
         async def propose(asked: str, parents: tuple[int, ...]) -> None:
             nonlocal used, in_vain
@@ -64,6 +70,19 @@ async def solve(options: argparse.Namespace) -> None:
     say_final("Submitted.")
 
 
+def tokens(used: Usage, budget: float) -> int:
+    """Return the tokens of all requests and answers, cached ones too.
+
+    Raises:
+        ClientError: there is a budget, and the endpoint does not report them.
+    """
+    if used.model_calls == 0 or budget == math.inf:
+        return 0
+    if used.input_tokens is None or used.output_tokens is None:
+        raise ClientError("usage", "the endpoint reports no tokens: leave out the option token_budget")
+    return used.input_tokens + used.output_tokens
+
+
 def main() -> None:
     parser = model_options.parser("search", DESCRIPTION)
     parser.add_argument(
@@ -73,6 +92,13 @@ def main() -> None:
         help="who chooses what it sees (default: icl)",
     )
     parser.add_argument("--seed", type=int, default=0, help="seed of random choices (default: 0)")
+    parser.add_argument(
+        "--token-budget",
+        type=model_options.positive,
+        default=math.inf,
+        metavar="N",
+        help="tokens of requests and answers, after which it submits (default: no limit)",
+    )
     options = parser.parse_args()
     run(lambda: solve(options))
 

@@ -23,10 +23,12 @@ class Search(Chat):
         "seed": "seed of the driver's random choices; each repeat makes other ones",
         **{key: text for key, text in Chat.options.items() if key != "thinking"},
         "max_steps": "maximum number of proposals (default 50)",
+        "token_budget": "tokens of all requests and answers, after which it submits (default: no limit)",
     }
     parsers: Mapping[str, Callable[[str], object]] = {
         "driver": own_client.one_of(*DRIVERS),
         "seed": int,
+        "token_budget": own_client.positive,
         **{key: parse for key, parse in Chat.parsers.items() if key != "thinking"},
     }
 

@@ -9,6 +9,25 @@ from dataclasses import dataclass
 ANSWER = "/work/answer.txt"
 SHOWN = 200
 """Characters of an output that a grade shows."""
+LIMITED = """import ctypes, os, resource, signal, subprocess, sys
+most = int(sys.argv[1])
+ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what outlives its parent counts, too
+done = subprocess.run([sys.executable, "-B", "/check/run.py"], stdout=subprocess.PIPE,
+                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
+while True:
+    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
+        for child in file.read().split():
+            os.kill(int(child), signal.SIGKILL)
+    try:
+        os.wait()
+    except ChildProcessError:
+        break
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+if used.ru_utime + used.ru_stime > most:
+    sys.exit(f"it used {used.ru_utime + used.ru_stime:.1f} s of processors, and {most} are allowed")
+sys.stdout.buffer.write(done.stdout)
+"""
+"""Runs a check's program. A limit of one process does not bind what several of them do together."""
 
 
 @dataclass(frozen=True)
@@ -67,16 +86,19 @@ def python_check(
     """Return a check that runs Python code in /work and compares what it prints.
 
     Args:
-        processor_seconds: what it may use of a processor, however busy the machine is. 0: no limit.
+        processor_seconds: what it may use of processors, with all that it starts, however busy the machine
+            is. 0: no limit.
     """
     run = "cd /work && python3 -B /check/run.py"
-    if processor_seconds:
-        run = f"(ulimit -t {processor_seconds}; {run})"
+    files = {"run.py": f"import sys\nsys.path.insert(0, '/work')\n{code}\n"}
+    if processor_seconds:  # who ends the program that counts, prints nothing
+        run = f'cd /work && said=$(python3 -B /check/limited.py {processor_seconds}) && echo "$said"'
+        files["limited.py"] = LIMITED
     return Check(
         name,
         run,
         str(expected),
         guards,
         max(20.0, 10.0 * processor_seconds),
-        {"run.py": f"import sys\nsys.path.insert(0, '/work')\n{code}\n"},
+        files,
     )

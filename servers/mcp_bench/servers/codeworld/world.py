@@ -8,7 +8,7 @@ from mcp_bench.servers.codeworld.case import SHOWN, Case, Check
 from mcp_bench.servers.contracts import JSON
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
-from mcp_bench.servers.hidden_tests.fresh import left, run_fresh
+from mcp_bench.servers.hidden_tests.fresh import left
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.shell_world import ShellWorld
 
@@ -22,6 +22,7 @@ class CodeWorldWorld(ShellWorld):
         super().__init__(sandbox)
         self.changes: list[JSON] = []
         """What the agent left, in the sealed state."""
+        self._ended = False
         self._case = case
         self.grader_version = grader_version
 
@@ -42,8 +43,10 @@ class CodeWorldWorld(ShellWorld):
         return cls(sandbox, case, grader_version)
 
     async def grade(self, answer: str) -> Grade:
-        if not self.changes:
+        if not self._ended:
             self.changes = await left(self.sandbox)
+            await self.sandbox.commit()  # what each check begins with
+            self._ended = True
         checks = tuple([await self._checked(check) for check in self._case.checks])
         strict = all(check.passed for check in checks)
         return Grade(
@@ -52,10 +55,11 @@ class CodeWorldWorld(ShellWorld):
         )  # fmt: skip
 
     async def _checked(self, check: Check) -> AssertionResult:
-        """Run a check in a fresh sandbox, in which no process of an earlier one is left."""
+        """Run a check in a fresh sandbox, in which no process and no file of an earlier one is left."""
         files = {name: text.encode() for name, text in (check.files or {}).items()}
         mounts = {PLACE: files} if files else None
-        done = await run_fresh(self.sandbox, check.command, mounts, seconds=check.seconds)
+        await self.sandbox.renew(mounts, fresh=True)
+        done = await self.sandbox.run(check.command, seconds=check.seconds)
         fault = "its time was over" if done.timed_out else check.fault(done.output)
         kind: Literal["objective", "guardrail"] = "guardrail" if check.guards else "objective"
         return AssertionResult(name=check.name, passed=not fault, kind=kind, detail=fault)

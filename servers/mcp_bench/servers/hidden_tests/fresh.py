@@ -41,14 +41,6 @@ async def left(sandbox: Sandbox) -> list[JSON]:
     return [change.model_dump(mode="json") for change in await sandbox.changes()]
 
 
-async def run_fresh(
-    sandbox: Sandbox, command: str, mounts: Mapping[str, Files] | None = None, *, seconds: float
-) -> CommandResult:
-    """Run a command in a fresh sandbox over the files, in which no process of an earlier one is left."""
-    await sandbox.renew(mounts)
-    return await sandbox.run(command, seconds=seconds)
-
-
 async def run_tests(
     sandbox: Sandbox, script: str, tests: Files, *, folder: str, seconds: float, env: Mapping[str, str]
 ) -> TestRun:

@@ -18,7 +18,7 @@ from mcp_bench.servers.improve.held_out import graded_state
 from mcp_bench.servers.improve.packages import PLACE, absent, check_python, layer
 from mcp_bench.servers.improve.task_file import FILE, Experiment, ImproveTask, read_task
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
-from mcp_bench.servers.needs import PACKAGE, SANDBOX
+from mcp_bench.servers.needs import GPU, PACKAGE, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
 from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
@@ -108,10 +108,15 @@ class Improve(SimpleBenchmark):
         asks = experiment.kind == "text" and not task.model
         needs = [f"{NEED}{experiment.role}" if asks else SANDBOX]
         needs += [f"{PACKAGE}{name}" for name in absent(experiment.packages)]
+        needs += [GPU] if experiment.gpu else []
         return Task(
             id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
             tags=(f"kind-{experiment.kind}",), needs=tuple(needs), timeout=budget.seconds + 60,
-            limits=Limits(open_seconds=60, call_seconds=600, grade_seconds=900),
+            limits=Limits(
+                open_seconds=120,  # packages are copied once
+                call_seconds=max(600, 4 * experiment.seconds),
+                grade_seconds=max(900, 8 * experiment.seconds),
+            ),
         )  # fmt: skip
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> ImproveWorld:
@@ -187,7 +192,7 @@ def sandbox_spec(task: ImproveTask) -> SandboxSpec:
     experiment = task.definition.experiment
     limits = SandboxLimits(memory=experiment.memory_mib * MIB, storage=256 * MIB)
     layers = (str(layer(experiment.packages)),) if experiment.packages else ()
-    return SandboxSpec(limits=limits, env=ENVIRONMENT, layers=layers)
+    return SandboxSpec(limits=limits, env=ENVIRONMENT, layers=layers, gpus=experiment.gpu)
 
 
 BENCHMARK = Improve()

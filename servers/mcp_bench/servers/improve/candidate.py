@@ -63,12 +63,18 @@ class Candidate:
     ) -> None:
         self._task, self._files, self._sandbox, self._host = task, files, sandbox, host
         self._data: tuple[str, ...] = ()
+        self._mounts: dict[str, Mapping[str, bytes]] = {}
+        self._halted = False
         self._left = 0.0
         """Processor seconds of this measurement that are left. At least a tenth of the time counts."""
         self.used_seconds = 0.0
         """Of the processors, since this object was made."""
+        self.wall_seconds = 0.0
+        """That its answers took, by the wall clock."""
         self.load_seconds = 0.0
-        """Processor seconds until it was ready."""
+        """By its clock, until it was ready."""
+        self.clock = ""
+        """What its times were read from: see `Answers.clock`; `wall` for a GPU's."""
 
     async def begin(self, data: Mapping[str, bytes] | None = None) -> None:
         """Start it anew: nothing that an earlier process or its files knew is left.
@@ -86,13 +92,22 @@ class Candidate:
         mounts |= {place: {} for place in MASKED}
         if data:
             mounts[DATA] = data
-        try:
-            await self._sandbox.renew(mounts, fresh=True)
-        except SandboxEndedError:  # of the program before: what it left behind ended everything
-            await self._sandbox.renew(mounts, fresh=True)
-        self._data = tuple(data or ())
+        self._mounts, self._data = mounts, tuple(data or ())
         self._left = self._task.definition.experiment.seconds
+        await self._renew()
         await self.start()
+
+    async def _renew(self) -> None:
+        try:
+            await self._sandbox.renew(self._mounts, fresh=True)
+        except SandboxEndedError:  # of the program before: what it left behind ended everything
+            await self._sandbox.renew(self._mounts, fresh=True)
+        self._halted = False
+
+    async def halt(self) -> None:
+        """End all its processes, until it is started again."""
+        await self._sandbox.halt()
+        self._halted = True
 
     async def start(self) -> None:
         """Start its process again.
@@ -100,6 +115,8 @@ class Candidate:
         Raises:
             CrashError: it does not load.
         """
+        if self._halted:
+            await self._renew()
         experiment = self._task.definition.experiment
         main = f"{MODELS}/{MODEL}" if self._task.model else f"{TARGET}/{self._task.definition.target[0]}"
         driver = "sql_driver.py" if experiment.kind == "sql" else "driver.py"
@@ -112,19 +129,23 @@ class Candidate:
             raise CrashError("over_limit", str(error)) from error
         self.used_seconds += sum(found.cpu_seconds)
         _answers(found, 1)
-        self.load_seconds = found.cpu_seconds[0]
+        self.clock = "wall" if experiment.gpu else found.clock
+        self.load_seconds = found.seconds if experiment.gpu else found.cpu_seconds[0]
 
     async def call(self, function: str, arguments: Sequence[Any]) -> tuple[Any, float]:
-        """Return what a function returns, and the processor seconds since the last answer.
+        """Return what a function returns, and the seconds since the last answer, by its clock.
 
         Raises:
             CrashError: it failed, or took too long.
         """
+        began = self.wall_seconds
         found, seconds = await self.calls([(function, arguments)])
-        return found[0], seconds[0]
+        return found[0], self.wall_seconds - began if self.clock == "wall" else seconds[0]
 
     async def calls(self, calls: Sequence[tuple[str, Sequence[Any]]]) -> tuple[list[Any], list[float]]:
         """Call functions one after the other: the arguments of each arrive after the answer before it.
+
+        The times are processor seconds.
 
         Raises:
             CrashError: one of them failed, or all together took too long.
@@ -139,6 +160,7 @@ class Candidate:
         # a program that sleeps uses no processor, and would hold up a measurement question by question
         self._left -= max(sum(found.cpu_seconds), found.seconds / PATIENCE)
         self.used_seconds += sum(found.cpu_seconds)
+        self.wall_seconds += found.seconds
         return _answers(found, len(calls)), list(found.cpu_seconds)
 
     async def replies(self, inputs: Sequence[str]) -> list[Any]:

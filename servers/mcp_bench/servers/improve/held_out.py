@@ -39,6 +39,9 @@ class Evidence(Model):
     crashes: int
     samples: dict[str, list[float]]
     """What was measured on held-out data, by candidate."""
+    clock: str = ""
+    """What times were read from: `process`, the clock of one process; `processes`, that of all of them by
+    perf_event_open(2); `ticks`, /proc in steps of 10 ms; `wall`. Empty: no process was timed."""
     crash: str = ""
     """How the chosen version failed on held-out data."""
     search: dict[str, list[float]] = Field(default_factory=dict)

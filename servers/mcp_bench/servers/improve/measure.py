@@ -39,6 +39,8 @@ class Measured:
 
     values: dict[str, list[float]]
     crashes: dict[str, CrashError] = field(default_factory=dict)
+    clock: str = ""
+    """What times were read from, where processes were timed: see `Candidate.clock`."""
 
 
 async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: Random, part: str) -> Measured:
@@ -91,6 +93,8 @@ async def _clocks(
     data = scorer.data(rng, part, settings) if hasattr(scorer, "data") else {}
     for name, candidate in candidates.items():
         await _tried(found, name, candidate.begin(data))
+        await _alone(candidate)
+    found.clock = candidates[BASELINE].clock
     (least, most), whole = metric.pairs, task.definition.experiment.whole
     for number in range(most):
         # the first of two warms up
@@ -121,12 +125,19 @@ def _question(task: ImproveTask, rng: Random, part: str) -> Question:
 
 
 async def _timed(candidate: Candidate, questions: list[Question], *, whole: bool) -> list[tuple[Any, float]]:
-    """Start a process and ask it; return answers and processor seconds."""
+    """Start a process and ask it; return answers and seconds."""
     await candidate.start()
     answers = [await candidate.call(function, arguments) for function, arguments, _ in questions]
     if whole:
         answers = [(answer, seconds + candidate.load_seconds) for answer, seconds in answers]
+    await _alone(candidate)
     return answers
+
+
+async def _alone(candidate: Candidate) -> None:
+    """Where the wall's clock counts, end what would slow others down."""
+    if candidate.clock == "wall":
+        await candidate.halt()
 
 
 def _wrong(

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -61,10 +61,21 @@ class Experiment(Model):
     whole: bool = False
     """For clocks: count a process from its start, and warm nothing up. For training, which could otherwise
     begin while the program loads."""
+    gpu: bool = False
+    """For `call`: the sandbox has the machine's GPUs. The clock is the wall's, since no clock of a processor
+    sees what a GPU does, and no process of a candidate is left while another one is timed."""
     packages: tuple[str, ...] = ()
     """Distributions that a candidate can import, as installed in the benchmark's Python."""
     role: Role = "user"
     """For `text` without a `model.py`: the operator's model that gets the prompt (`record --user-model`)."""
+
+    @model_validator(mode="after")
+    def _whole(self) -> Experiment:
+        if self.gpu and not (self.kind == "call" and self.processes):
+            raise ValueError(
+                "gpu: true needs kind: call and processes: true, since its driver starts threads"
+            )
+        return self
 
 
 class Metric(Model):

@@ -268,16 +268,17 @@ class ImproveWorld(SimpleWorld):
         return graded(self._task, self._evidence)
 
     async def _held_out(self, chosen: Version) -> Evidence:
-        task, samples, crash = self._task, dict[str, list[float]](), ""
+        task, samples, crash, clock = self._task, dict[str, list[float]](), "", ""
         self.files = dict(chosen.files)
         if chosen.number:
             files = {BASELINE: task.baseline, REFERENCE: task.reference, CANDIDATE: chosen.files}
             found = await measure(task, self._candidates(files), SystemRandom(), "grade")
             samples, crash = found.values, str(found.crashes.get(CANDIDATE, ""))
+            clock = found.clock
         return Evidence(
             chosen=chosen.number, novelty=chosen.novelty, runs=self.runs, crashes=self.crashes,
-            samples=samples, crash=crash, search=chosen.samples if chosen.gain is not None else {},
-            gains=self.gains,
+            samples=samples, clock=clock, crash=crash, gains=self.gains,
+            search=chosen.samples if chosen.gain is not None else {},
         )  # fmt: skip
 
     async def snapshot(self) -> JSON:

@@ -52,6 +52,8 @@ class Containers:
             SandboxError: it could not be started.
         """
         program = self._program
+        if spec.gpus:
+            raise SandboxError(f"{self.name} gives no GPUs to sandboxes here: use --sandbox bwrap")
         await anyio.to_thread.run_sync(remove_leftovers_once, program)
         name = await anyio.to_thread.run_sync(image, program, spec.base)
         variant = await anyio.to_thread.run_sync(working_variant, program)

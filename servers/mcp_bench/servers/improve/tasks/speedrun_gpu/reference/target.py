@@ -1,0 +1,35 @@
+"""Train with Adam in small batches at a high rate that falls to nothing; again, if the loss is too high."""
+
+import gpt
+import numpy as np
+import torch
+
+DEVICE = "cuda"
+RATE, BATCH, ROUND, MARGIN = 1.5e-2, 16, 260, 0.1
+
+
+def solve(text: np.ndarray, target: float, seed: int) -> dict[str, np.ndarray]:
+    torch.manual_seed(seed)
+    windows = torch.from_numpy(text).long().to(DEVICE).unfold(0, gpt.WINDOW + 1, 1)
+    apart = windows[-len(windows) // 10 :: gpt.WINDOW + 1]
+    training = windows[: -len(windows) // 10 - gpt.WINDOW]
+    weights = {
+        name: (0.05 * torch.randn(shape, device=DEVICE)).requires_grad_()
+        for name, shape in gpt.SHAPES.items()
+    }
+    first = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+    second = {name: torch.zeros_like(weight) for name, weight in weights.items()}
+    step = 0
+    while True:
+        step += 1
+        loss = gpt.loss(weights, training[torch.randint(len(training), (BATCH,), device=DEVICE)])
+        gradients = torch.autograd.grad(loss, list(weights.values()))
+        with torch.no_grad():
+            for (name, weight), gradient in zip(weights.items(), gradients, strict=True):
+                first[name].lerp_(gradient, 0.1)
+                second[name].lerp_(gradient**2, 0.01)
+                rate = RATE * min(1, step / 20) * (1 - step % ROUND / ROUND)
+                scale = (second[name] / (1 - 0.99**step)).sqrt() + 1e-8
+                weight -= rate * first[name] / (1 - 0.9**step) / scale
+            if (step + 1) % ROUND == 0 and gpt.loss(weights, apart) < target - MARGIN:
+                return {name: weight.cpu().numpy() for name, weight in weights.items()}

@@ -1,0 +1,1 @@
+../../speedrun/target/gpt.py
