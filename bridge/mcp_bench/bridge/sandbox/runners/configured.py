@@ -26,10 +26,10 @@ from typing import Literal
 import anyio
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from mcp_bench.bridge.sandbox import slurm
 from mcp_bench.bridge.sandbox.bwrap import Bwrap
 from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
-from mcp_bench.bridge.sandbox.remote import BOOT, Remote, RunnerLostError
+from mcp_bench.bridge.sandbox.runners import slurm
+from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote, RunnerLostError
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.home import home
