@@ -131,7 +131,7 @@ def run_to_end(
             advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
         click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
     elif progress.invalid and not stopped:
-        click.echo(f"Retry the invalid episodes with: {resume}", err=True)
+        click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
     stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
     return summary(run, total, progress, len(tainted), stopped_by)
 
