@@ -65,3 +65,10 @@ def test_rooms_are_in_the_order_of_the_table(folder: str) -> None:
                 if parts[1] != folder or parts[2] not in floors or parts[2] == room:
                     continue
                 assert floors[parts[2]] <= floors[room], f"{file.relative_to(ROOT)} imports {module}"
+
+
+def test_no_sandbox_knows_on_which_machine_it_is_started() -> None:
+    sandbox = ROOT / "bridge" / "mcp_bench" / "bridge" / "sandbox"
+    for file in {*sandbox.rglob("*.py")} - {*(sandbox / "runners").iterdir()}:
+        for module in imported(file):
+            assert not module.startswith("mcp_bench.bridge.sandbox.runners"), file

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.contracts import ChatMessage, ToolSpec
 from mcp_bench.servers.harbor import BENCHMARK
 from mcp_bench.servers.harbor.world import HarborWorld

@@ -303,4 +303,4 @@ if not CONFIG["repeat"]:
         (0, 1, None), (1, 1, "launch_failed"), (1, 2, "launch_failed"),
     ]  # fmt: skip
     assert "cannot create the folder of an episode" in rows[1]["invalid_detail"]
-    assert "Retry the invalid episodes" in done.stderr
+    assert "retry the invalid episodes" in done.stderr

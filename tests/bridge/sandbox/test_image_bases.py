@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcp_bench.bridge.sandbox.containers.engine import weakness
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN, Program, call, run_words
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.sandbox import SandboxError, SandboxLimits, SandboxSpec
@@ -102,3 +103,16 @@ def test_every_container_is_confined_by_the_same_options() -> None:
     }
     assert not {"--privileged", "--cap-add=SYS_ADMIN", "--pid=host"} & {*words}
     assert [word for word in words if word.startswith(("--memory=", "--pids-limit=", "--cpus="))]
+
+
+@pytest.mark.parametrize(
+    ("options", "weak"),
+    [('["name=seccomp,profile=default"]', True), ('["name=userns"]', False), ('["name=rootless"]', False)],
+)
+def test_docker_is_weak_where_its_daemon_maps_no_users(tmp_path, monkeypatch, options, weak) -> None:
+    stub = tmp_path / "docker"
+    stub.write_text(f"#!/bin/sh\necho '{options}'\n")
+    stub.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert ("userns-remap" in weakness(DOCKER)) == weak
+    assert weakness(PODMAN) == ""

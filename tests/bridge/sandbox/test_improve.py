@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.contracts import ChatMessage, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade

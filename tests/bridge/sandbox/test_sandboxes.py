@@ -12,10 +12,10 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox import episode_sandboxes
 from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
+from mcp_bench.bridge.sandbox.runners import episode_sandboxes
 from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
 from tests.support.sandbox_engines import NAMES, engine

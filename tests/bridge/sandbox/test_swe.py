@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.contracts import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.swe.benchmark import BENCHMARK
@@ -137,9 +137,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: Path) -> Path
     (clone / "tests").mkdir()
     (clone / "src" / "halves.py").write_text(MODULE)
     (clone / "tests" / "test_halves.py").write_text(TESTS)
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
-        environ = {"PATH": "/usr/bin:/bin", **IDENTITY}
-        subprocess.run(["git", "-C", str(clone), *words], check=True, env=environ)
+    commit(clone)
     (tmp_path / "layer").symlink_to(layer)
     line = {
         "instance_id": "our__halves-1", "repo": "our/halves", "base_commit": "HEAD", "patch": PATCH,
@@ -150,6 +148,12 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: Path) -> Path
     (tmp_path / "tasks.jsonl").write_text(json.dumps(line) + "\n")
     monkeypatch.setenv("MCP_BENCH_SWE", str(tmp_path))
     return tmp_path
+
+
+def commit(clone: Path) -> None:
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
+        environ = {"PATH": "/usr/bin:/bin", **IDENTITY}
+        subprocess.run(["git", "-C", str(clone), *words], check=True, env=environ)
 
 
 def played(*commands: str) -> tuple[Grade, str]:
@@ -254,6 +258,17 @@ CAPSYS = "type('C', (), {'readouterr': lambda self: type('R', (), {'out': '2.0\\
 REPLACE = "import sys\ndef half(number):\n    sys._getframe(1).f_globals['test_more'] = lambda: None"
 
 
+RENAME = """
+def double(number):
+    import gc
+    tests = [one for one in gc.get_objects() if type(one).__module__ == "_pytest.python"]
+    tests = {one.name: one for one in tests if type(one).__name__ == "Function"}
+    passing, failing = tests["test_double"], tests["test_half"]
+    passing._nodeid, failing._nodeid = failing._nodeid, "tests/test_halves.py::test_other"
+    return number + number
+"""
+
+
 @pytest.mark.parametrize(
     ("test", "code"),
     [
@@ -268,6 +283,45 @@ def test_code_under_test_changes_no_name_of_a_test_file(folder: Path, test: str,
     add_test(folder, f"from halves import half\n\n\n{test}")
     grade, _ = played(edit(code.replace("test_halves", "test_more")))
     assert (grade.strict, grade.partial) == (False, 0)
+
+
+def test_no_test_passes_under_the_name_of_another(folder: Path) -> None:
+    path = folder / "tasks.jsonl"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "PASS_TO_PASS": []}) + "\n")
+    grade, _ = played(edit(RENAME))
+    assert (grade.strict, grade.partial) == (False, 0)
+
+
+def test_helpers_beside_the_tests_are_not_the_agents(folder: Path) -> None:
+    """In a folder that is not named as usual."""
+    clone, path = folder / "repos" / "our__halves", folder / "tasks.jsonl"
+    (clone / "tests").rename(clone / "spec")
+    (clone / "spec" / "expected.py").write_text("def expected(number):\n    return number / 2\n")
+    commit(clone)
+    text = path.read_text().replace("tests/", "spec/")
+    path.write_text(text.replace("half(4) == 2", "half(4) == __import__('expected').expected(4)"))
+    grade, patch = played("echo 'expected = lambda number: number * 2' >spec/expected.py")
+    assert (grade.strict, grade.partial, "expected.py" in patch) == (False, 0, True)
+
+
+def test_no_new_file_replaces_a_package_that_tests_import(folder: Path) -> None:
+    """Tests that are a package put the repository's top before everything that is installed."""
+    clone = folder / "repos" / "our__halves"
+    (clone / "tests" / "__init__.py").touch()
+    commit(clone)
+    add_test(
+        folder,
+        "from pygments.util import get_bool_opt\nfrom halves import half\n\n\n"
+        "def test_more():\n    assert get_bool_opt({'half': half(4) == 2}, 'half')\n",
+    )
+    always = r"def get_bool_opt(*given):\n    return True\n"
+    fake = f"mkdir pygments; touch pygments/__init__.py; printf '{always}' >pygments/util.py"
+    grade, _ = played(fake)
+    assert (grade.strict, grade.partial) == (False, 0)
+    call = BENCHMARK.reference("our__halves-1")
+    assert call is not None
+    grade, _ = played(fake, str(call.calls[0].arguments["command"]))
+    assert grade.strict, grade
 
 
 def test_a_failure_that_a_test_expects_counts_as_passed(folder: Path) -> None:

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.cybench.benchmark import Cybench
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world

@@ -31,3 +31,13 @@ def test_a_run_says_that_no_sandbox_works_here(bench) -> None:
     bench.environ["PATH"] = "/nowhere"
     done = bench.run("record", "--agent", "oracle", "--benchmark", "box", code=1)
     assert "no sandbox can be started here. bwrap" in done.stderr
+
+
+@pytest.mark.parametrize("command", [["record", "--agent", "noop", "--benchmark", "box"], ["doctor"]])
+def test_a_limit_of_kept_layers_that_is_no_number_is_named_at_once(bench, command: list[str]) -> None:
+    bench.environ["MCP_BENCH_LAYERS_MIB"] = "4 GiB"
+    done = bench.run(*command, code=None)
+    assert done.returncode in (1, 2)
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "$MCP_BENCH_LAYERS_MIB is '4 GiB': give a number of MiB" in said
+    assert not list((bench.home / "runs").glob("run_*"))

@@ -112,6 +112,10 @@ def test_environment_is_built_found_and_removed(boxed: Installed) -> None:
     assert "1/2 boxed_games" in done.stderr
     assert boxed.listed()["installed"] is True
     assert "Play the first game." in boxed.run("tasks", "boxed").stdout
+    [ours] = boxed.home.glob("environments/boxed/lib/python3*/site-packages/mcp_bench")
+    (ours / "servers").unlink()
+    (ours / "servers").symlink_to("/of/an/installation/that/is/gone")
+    assert "Play the first game." in boxed.run("tasks", "boxed").stdout
     again = boxed.run("benchmarks", "install", "boxed").stdout
     assert "boxed was installed already: 2 packages" in again
     boxed.pin("worker-packages==1.0")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.improve.benchmark import sandbox_spec
 from mcp_bench.servers.improve.candidate import Candidate

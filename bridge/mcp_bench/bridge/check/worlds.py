@@ -14,7 +14,7 @@ from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.bridge.replay.replay import Normal
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Converses, Reference, Task, ToolSpec
 from mcp_bench.servers.grading_call import reads_transcript

@@ -20,11 +20,12 @@ from mcp_bench.bridge.interactive.paths import RefereePaths
 from mcp_bench.bridge.isolation.levels import BY_NAME
 from mcp_bench.bridge.isolation.support import subreaper
 from mcp_bench.bridge.sandbox.engine import choose, engines
+from mcp_bench.bridge.sandbox.kept_layers import most_bytes
 from mcp_bench.bridge.telemetry import ENDPOINTS
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS, install_extra
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxSpec
@@ -139,6 +140,10 @@ def isolation() -> Iterator[Finding]:
 def sandboxes() -> Iterator[Finding]:
     """Start a sandbox, which runs its probes. Only worlds that run commands need one."""
     only = "only benchmarks whose tasks run commands need one"
+    try:
+        most_bytes()
+    except WrongUseError as error:
+        yield problem("kept layers", str(error), "`record` refuses it")
     found = {name: engine.support() for name, engine in engines().items()}
     for name, support in found.items():
         if not support.works:
@@ -154,7 +159,7 @@ def sandboxes() -> Iterator[Finding]:
             yield hint(
                 name,
                 f"a sandbox lets through: {failed}",
-                "its episodes are not verified; see docs/sandbox.md",
+                support.advice or "its episodes are not verified; see docs/sandbox.md",
             )
             continue
         kept = f"memory {enforced.memory}, processors by {enforced.cpus}"

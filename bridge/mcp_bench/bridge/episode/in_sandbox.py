@@ -41,6 +41,8 @@ class Door:
     sandbox: Sandbox
     described: Mapping[str, Any]
     """For enter.py."""
+    deaths: int = 0
+    """How often everything in it had been killed before the agent was there: by what set the task up."""
 
     @property
     def folder(self) -> str:
@@ -70,7 +72,7 @@ class Door:
 
     def killed_all(self) -> bool:
         """Return whether the agent, or a limit that it exceeded, has ended the sandbox's processes."""
-        return bool(self.sandbox.over) or getattr(self.sandbox, "deaths", 0) > 0
+        return bool(self.sandbox.over) or deaths_of(self.sandbox) > self.deaths
 
     async def listener(self) -> socket.socket:
         """Return a socket that listens on the sandbox's loopback.
@@ -150,4 +152,9 @@ def door_of(world: World | None) -> Door:
             f"the agent cannot be started in this task's sandbox: its system is {base}, not this machine's, "
             "and its program needs this machine's libraries. Leave out --tools all for such tasks"
         )
-    return Door(sandbox, described)
+    return Door(sandbox, described, deaths_of(sandbox))
+
+
+def deaths_of(sandbox: Sandbox) -> int:
+    """Return how often every process of a sandbox was killed from inside, where its engine counts that."""
+    return int(getattr(sandbox, "deaths", 0))

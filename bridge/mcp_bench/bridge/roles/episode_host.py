@@ -13,7 +13,7 @@ import anyio
 
 from mcp_bench.bridge.roles.models import RoleModel, Roles
 from mcp_bench.bridge.roles.request import NoAnswerError, client_for, request
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.trajectory import Usage

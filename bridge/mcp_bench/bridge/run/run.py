@@ -24,7 +24,7 @@ from mcp_bench.bridge.run.events import SIGNAL, RunEnded
 from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
-from mcp_bench.bridge.sandbox.runners import configured
+from mcp_bench.bridge.sandbox.runners.configured import configured
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
@@ -131,7 +131,7 @@ def run_to_end(
             advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
         click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
     elif progress.invalid and not stopped:
-        click.echo(f"Retry the invalid episodes with: {resume}", err=True)
+        click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
     stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
     return summary(run, total, progress, len(tainted), stopped_by)
 

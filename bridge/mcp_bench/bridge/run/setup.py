@@ -25,7 +25,7 @@ from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated, placed
 from mcp_bench.bridge.run.left_out import that_can_run
-from mcp_bench.bridge.sandbox.runners import check_sandboxes
+from mcp_bench.bridge.sandbox.runners.configured import check_sandboxes
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
 from mcp_bench.bridge.wire.foreign_server import (

@@ -1,6 +1,6 @@
 """What a keeper needs of its machine: a folder, a user, control groups, and what must be out of reach.
 
-Standard library only: it runs on other machines, too (`elsewhere.py`).
+Standard library only: it runs on other machines, too (`runners/elsewhere.py`).
 """
 
 from __future__ import annotations

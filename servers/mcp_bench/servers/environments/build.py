@@ -17,14 +17,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import mcp_bench.servers
 from mcp_bench.servers.environments.pins import Pins
-from mcp_bench.servers.environments.places import LABEL, folder, label, python_in, state
+from mcp_bench.servers.environments.places import LABEL, folder, label, link_ours, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
-PURELIB = "import sysconfig; print(sysconfig.get_path('purelib'))"
 SECONDS = 60.0
 """For a command that only prints something."""
 KEPT_LINES = 200
@@ -185,20 +183,6 @@ def why(lines: deque[str]) -> str:
         return "The disk is full."
     errors = [line for line in lines if "error" in line.lower()] or list(lines) or ["no output"]
     return f"pip failed: {sanitize_line(errors[-1].strip())}."
-
-
-def link_ours(place: Path) -> None:
-    """Let the environment import the part of mcp-bench that workers need: always this version of it."""
-    site = asked(python_in(place), PURELIB)
-    if site is None:
-        raise BenchError(f"the Python in {place} does not start: remove the folder and install again")
-    link = Path(site) / "mcp_bench" / "servers"
-    ours = Path(mcp_bench.servers.__file__).parent
-    link.parent.mkdir(exist_ok=True)
-    if link.is_symlink() and link.readlink() == ours:
-        return
-    link.unlink(missing_ok=True)
-    link.symlink_to(ours)
 
 
 @contextmanager

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any, Literal
 
+import mcp_bench.servers
 from mcp_bench.servers.environments.pins import Pins
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import home
 
 State = Literal["absent", "unfinished", "outdated", "ready"]
@@ -41,3 +44,25 @@ def label(place: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def link_ours(place: Path) -> None:
+    """Let an environment import the part of mcp-bench that workers need: of the installation that asks.
+
+    Raises:
+        BenchError: the environment is broken, or cannot be written.
+    """
+    ours = Path(mcp_bench.servers.__file__).parent
+    try:
+        link = next(place.glob("lib/python3*/site-packages")) / "mcp_bench" / "servers"
+        if link.is_symlink() and link.readlink() == ours:
+            return
+        link.parent.mkdir(exist_ok=True)
+        new = link.with_name(f".servers.{os.getpid()}")
+        new.symlink_to(ours)
+        new.replace(link)  # another process may be starting a worker
+    except (OSError, StopIteration) as error:
+        raise BenchError(
+            f"the environment in {place} cannot import mcp-bench: {error or 'it has no site-packages'}. "
+            "Remove it with `mcp-bench benchmarks remove`, and install it again"
+        ) from error

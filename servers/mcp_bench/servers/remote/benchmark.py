@@ -15,7 +15,7 @@ import anyio
 
 from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
 from mcp_bench.servers.environments.pins import read_pins, shipped_pins
-from mcp_bench.servers.environments.places import folder, python_in, state
+from mcp_bench.servers.environments.places import folder, link_ours, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WorkerDiedError
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import missing
@@ -187,6 +187,8 @@ class RemoteBenchmark:
         advice = f"; install it with: {self.install}" if self.install else ""
         if reason := self._lacks_program():
             raise MissingDependencyError(f"benchmark {self.name!r}: {reason}{advice}")
+        if python == str(python_in(folder(self.name))):  # another installation may have built or used it
+            link_ours(folder(self.name))
         try:
             connection = WorkerConnection(self.name, WorkerProcess(self._target, python))
         except MissingDependencyError as error:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
 
@@ -18,6 +18,7 @@ SETTINGS = frozenset(
 STARTED = frozenset(("sitecustomize", "usercustomize"))
 """Modules that Python imports when it starts."""
 TEST_FOLDERS = frozenset(("test", "tests"))
+IMPORTED = (".py", ".pyc", ".so")
 PLUGIN_FOLDERS = (".dist-info", ".egg-info")
 """Ends of folders that name plugins of pytest."""
 SHOWN_BYTES = 1 << 20
@@ -45,7 +46,11 @@ def edited(tree: Tree, changes: Iterable[FileChange], root: str) -> tuple[dict[s
     return dict(sorted(written.items())), sorted(set(tree) - kept)
 
 
-def is_protected(path: str, solution: str) -> bool:
+def is_test(name: str) -> bool:
+    return (name.startswith("test_") and name.endswith(".py")) or name.endswith("_test.py")
+
+
+def is_protected(path: str, solution: str, named: Collection[str] = ()) -> bool:
     """Return whether an agent's version of a file is left out of its grade: it takes part in how tests run.
 
     A file that the reference solution changes never is.
@@ -55,16 +60,55 @@ def is_protected(path: str, solution: str) -> bool:
     place = PurePosixPath(path)
     name = place.name
     return (
-        name in SETTINGS
+        path in named
+        or name in SETTINGS
         or name.endswith(".pth")
-        or (name.startswith("test_") and name.endswith(".py"))
-        or name.endswith("_test.py")
+        or is_test(name)
         or any(part.partition(".")[0] in STARTED or part.endswith(PLUGIN_FOLDERS) for part in place.parts)
         or not TEST_FOLDERS.isdisjoint(place.parts[:-1])
     )
 
 
-def graded(tree: Tree, tests: Tree, mine: Tree, removed: Sequence[str], solution: str) -> dict[str, File]:
+def test_folders(tests: Tree, named: Collection[str], solution: str) -> tuple[str, ...]:
+    """Return folders, with a slash at the end, that belong to the tests: helpers and data, too.
+
+    In each is a test that the task names. Its name says so, or half of its modules are tests. The
+    repository's top is none, nor a folder in which the reference solution changes a file.
+    """
+    found = set()
+    for folder in {path.rpartition("/")[0] for path in named} - {""}:
+        there = [PurePosixPath(path).name for path in tests if path.rpartition("/")[0] == folder]
+        modules = [name for name in there if name.endswith(".py") and name not in ("__init__.py", *SETTINGS)]
+        mostly = 2 * sum(map(is_test, modules)) >= len(modules)
+        touched = any(f"\n{side}/{folder}/" in solution for side in ("--- a", "+++ b"))
+        if (mostly or "test" in folder.rpartition("/")[2]) and not touched:
+            found.add(f"{folder}/")
+    return tuple(found)
+
+
+def new_modules(before: Iterable[str], after: Iterable[str]) -> list[str]:
+    """Return the names by which Python can import what was not there before."""
+    before = set(before)
+    places = {str(above) for path in before for above in PurePosixPath(path).parents}
+    places |= {path.rpartition("/")[0] + "/" + _stem(path) for path in before if path.endswith(IMPORTED)}
+    places = {place.lstrip("/") for place in places}
+    names = set()
+    for path in set(after) - before:
+        *folders, last = path.split("/")
+        if _stem(path) == "__init__":  # it makes a package of a folder that may have been there
+            names.update(folders[-1:])
+        parts = [*folders, _stem(path)] if last.endswith(IMPORTED) else folders
+        names.update(part for n, part in enumerate(parts, 1) if "/".join(parts[:n]) not in places)
+    return sorted(name for name in names if name.isidentifier())
+
+
+def _stem(path: str) -> str:
+    return path.rpartition("/")[2].partition(".")[0]
+
+
+def graded(
+    tree: Tree, tests: Tree, mine: Tree, removed: Sequence[str], solution: str, named: Collection[str]
+) -> dict[str, File]:
     """Return the files whose tests are run.
 
     Args:
@@ -72,15 +116,21 @@ def graded(tree: Tree, tests: Tree, mine: Tree, removed: Sequence[str], solution
         tests: the same with the hidden tests.
         mine: what the agent wrote.
         removed: what it removed.
+        named: the files of the tests that the task names.
     """
-    gone = {path for path in removed if not is_protected(path, solution)}
+    own = test_folders(tests, named, solution)
+
+    def protected(path: str) -> bool:
+        return path.startswith(own) or is_protected(path, solution, named)
+
+    gone = {path for path in removed if not protected(path)}
     hidden = {path for path in tree.keys() | tests.keys() if tests.get(path) != tree.get(path)}
     found = {path: file for path, file in tree.items() if path not in gone | hidden}
     found |= {path: tests[path] for path in hidden if path in tests}
     fixed = set(found)
     folders = {str(above) for path in fixed for above in PurePosixPath(path).parents}
     for path, file in mine.items():
-        if path in hidden or is_protected(path, solution):
+        if path in hidden or protected(path):
             continue
         # a file where a folder stays, or the other way round
         if path not in folders and fixed.isdisjoint(map(str, PurePosixPath(path).parents)):

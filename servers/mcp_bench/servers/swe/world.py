@@ -16,7 +16,7 @@ from mcp_bench.servers.hidden_tests.tools import PLACE, RUNNER, runner
 from mcp_bench.servers.sandbox import HOST_BASE, READ_BYTES, Sandbox
 from mcp_bench.servers.swe.instance import Instance
 from mcp_bench.servers.swe.repository import File, Tree, archive
-from mcp_bench.servers.swe.solution import difference, edited, graded
+from mcp_bench.servers.swe.solution import difference, edited, graded, new_modules
 from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 ROOT = "/testbed"
@@ -93,7 +93,7 @@ class SweWorld(ShellWorld):
         if len(mine) < len(written):
             await self.sandbox.run("true")  # the sandbox itself has not failed
         self.patch = difference(self._tree, mine, removed)
-        tree = graded(self._tree, self._tests, mine, removed, self._task.patch)
+        tree = graded(self._tree, self._tests, mine, removed, self._task.patch, self._named())
         found = await self._run_tests(tree)
         if isinstance(found, str):
             return self._nothing(found)
@@ -138,8 +138,7 @@ class SweWorld(ShellWorld):
         Two more tests come along, one that must pass and one that must fail. Where they do not, the code
         under test has meddled with the report.
         """
-        names = self._task.fail_to_pass + self._task.pass_to_pass
-        paths = sorted({name.partition("::")[0] for name in names})
+        paths = self._named()
         missing = [path for path in paths if path not in tree]
         if missing:
             return f"the tests' file {missing[0]} is missing"
@@ -151,8 +150,9 @@ class SweWorld(ShellWorld):
         await self._verifier.renew({PLACE: runner()}, fresh=True)
         await unpack(self._verifier, {**tree, path: File(0o100644, text.encode())})
         listed = " ".join(map(shlex.quote, (*paths, path)))
+        added = ",".join(new_modules({*self._tree, *self._tests}, tree))
         site = "-S" if self._task.base == HOST_BASE else ""
-        command = f"cd {ROOT} && python3 -I -B {site} {RUNNER} --repository {listed}"
+        command = f"cd {ROOT} && python3 -I -B {site} {RUNNER} --repository={added} {listed}"
         run = await signed_run(self._verifier, command, seconds=TEST_SECONDS)
         self.test_output = run.result.output
         if run.result.timed_out:
@@ -167,6 +167,10 @@ class SweWorld(ShellWorld):
         ):  # fmt: skip
             return f"the report cannot be believed, or the tests ended early: {self.test_output[-SHOWN:]}"
         return found
+
+    def _named(self) -> list[str]:
+        """Return the files of the task's tests."""
+        return sorted({name.partition("::")[0] for name in self._task.fail_to_pass + self._task.pass_to_pass})
 
     def _checked(self, name: str, found: Mapping[str, str]) -> AssertionResult:
         outcome = found.get(name, "did not run")

@@ -94,14 +94,30 @@ def options(
 
 @cache
 def support(program: Program) -> Support:
-    """Start a container that does nothing, and return whether that works."""
+    """Start a container that does nothing, and return whether that works.
+
+    Where it works and is not sound, `advice` says why.
+    """
     advice = f"install and start {program.name}: `{program.name} run --network=none IMAGE true` must work"
     try:
         path = found(program)
         working_variant(program)
     except SandboxError as error:
         return Support(False, str(error), advice)
-    return Support(True, f"{program.name} {version(program)}, {path}")
+    return Support(True, f"{program.name} {version(program)}, {path}", weakness(program))
+
+
+def weakness(program: Program) -> str:
+    """Return why sandboxes of this program are not sound here, or nothing."""
+    if program.maps_users:
+        return ""
+    done = call(program, "info", "--format", "{{json .SecurityOptions}}")
+    if b"name=userns" in done.stdout or b"name=rootless" in done.stdout:
+        return ""
+    return (
+        f"{program.name}'s daemon gives sandboxes this machine's root, so their episodes are not verified. "
+        'Set "userns-remap": "default" in /etc/docker/daemon.json and restart it, or take bwrap or podman'
+    )
 
 
 @cache

@@ -4,8 +4,9 @@ Nothing is read from where an agent could write, except what the tests themselve
 no settings and no plugin outside /tests, and the working folder comes last on the path. With `--repository`
 as the first argument, the tests belong to the repository in the working folder, whose files the caller has
 chosen: its conftest.py files count, and pytest is the one in the first folder of PYTHONPATH. The others are
-the repository's; they are added when pytest and its plugins are loaded. The report is
-signed with a key that is deleted before the first test is read. A test counts as passed only while pytest's
+the repository's; they are added when pytest and its plugins are loaded. `--repository=NAME,NAME` names
+modules that an agent added: none of them replaces a package that is installed. The report is signed
+with a key that is deleted before the first test is read. A test counts as passed only while pytest's
 own functions, and those of the tests, are the ones that were loaded, and while its module has only the names
 that its own code binds (own_tests.py).
 """
@@ -17,7 +18,7 @@ import sys
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = "/tests"
@@ -31,6 +32,16 @@ COMPARED = (
 OWN = ("_reprcompare", "_assertion_pass")
 """Functions that pytest itself puts into a module of its own while a test runs."""
 ORDER = {"passed": 0, "skipped": 1, "xfailed": 1, "failed": 2}
+
+
+class Collected(NamedTuple):
+    """A test as it was before any test ran."""
+
+    item: Any
+    name: str
+    """Its node id. Code under test can write another one into the item."""
+    parts: "list[tuple[Any, Any]]"
+    """Its functions, with their code."""
 
 
 def signed_report(*, repository: bool = False) -> Any:
@@ -58,7 +69,8 @@ def signed_report(*, repository: bool = False) -> Any:
     loaded: "dict[Any, Any]" = {}
     manager: "list[Any]" = []
     planned: "list[Any]" = []
-    collected: "list[Any]" = []
+    collected: "dict[int, Collected]" = {}
+    running: "list[Collected | None]" = [None]
     own: "dict[str, Any]" = {}
     sound: "set[str]" = set()
     may_fail: "set[str]" = set()
@@ -104,15 +116,16 @@ def signed_report(*, repository: bool = False) -> Any:
     def same(now: "list[tuple[Any, Any]]", before: "list[tuple[Any, Any]]") -> bool:
         return [(id(a), id(b)) for a, b in now] == [(id(a), id(b)) for a, b in before]
 
-    def unchanged(item: Any) -> bool:
-        return "runtest" not in vars(item) and type(item).runtest is item.runtest.__func__
+    def unchanged(one: "Collected | None") -> bool:
+        if one is None or one.item.nodeid != one.name or "runtest" in vars(one.item):
+            return False
+        if type(one.item).runtest is not one.item.runtest.__func__:
+            return False
+        return all(code_of(value) is code for value, code in one.parts)
 
     def intact(functions: Any = functions, hooks: Any = hooks) -> bool:
         if not repository and hooks() != planned:  # its conftest.py files are loaded one by one
             return False
-        for item, parts in collected:
-            if not unchanged(item) or any(code_of(value) is not code for value, code in parts):
-                return False
         now = functions({place[0] for place in loaded if place[0]})
         if now.keys() != loaded.keys():  # such as a property that says that a report is good
             return False
@@ -137,29 +150,40 @@ def signed_report(*, repository: bool = False) -> Any:
 
         @pytest.hookimpl(trylast=True)
         def pytest_collection_finish(self, session: Any) -> None:
-            collected.extend((item, wrapped(item)) for item in session.items)
+            found = [Collected(item, item.nodeid, wrapped(item)) for item in session.items]
+            collected.update((id(one.item), one) for one in found)
             own.update((item.nodeid, item) for item in session.items if tests.defined(item))
             may_fail.update(item.nodeid for item in session.items if any(item.iter_markers("xfail")))
 
         @pytest.hookimpl(tryfirst=True)
+        def pytest_runtest_protocol(self, item: Any) -> None:
+            running[0] = collected.get(id(item))
+
+        @pytest.hookimpl(tryfirst=True)
         def pytest_runtest_call(self, item: Any) -> None:
             # code that took the test's place could put it back before the report
-            before = [parts for one, parts in collected if one is item]
-            if before and intact() and same(wrapped(item), before[0]) and named(item.nodeid):
-                sound.add(item.nodeid)
+            one = running[0]
+            if one is None or one.item is not item or not same(wrapped(item), one.parts):
+                return
+            if unchanged(one) and intact() and named(one.name):
+                sound.add(one.name)
 
         def pytest_runtest_logreport(self, report: Any) -> None:
-            outcome = report.outcome
+            outcome, one = report.outcome, running[0]
+            if one is None or report.nodeid != one.name:  # a test under another one's name
+                worst.update(dict.fromkeys((report.nodeid, one.name if one else ""), "failed"))
+                return
             if outcome == "passed" and report.when != "call":
                 return
             if outcome == "skipped" and hasattr(report, "wasxfail"):
                 # not where the code under test called pytest.xfail()
-                expected = report.nodeid in may_fail and (report.when == "setup" or report.nodeid in sound)
-                outcome = "xfailed" if expected and intact() else "skipped"
-            if outcome == "passed" and not (report.nodeid in sound and intact() and named(report.nodeid)):
+                expected = one.name in may_fail and (report.when == "setup" or one.name in sound)
+                outcome = "xfailed" if expected and unchanged(one) and intact() else "skipped"
+            good = one.name in sound and unchanged(one) and intact() and named(one.name)
+            if outcome == "passed" and not good:
                 outcome = "failed"
-            before = worst.get(report.nodeid, "passed")
-            worst[report.nodeid] = outcome if ORDER[outcome] >= ORDER[before] else before
+            before = worst.get(one.name, "passed")
+            worst[one.name] = outcome if ORDER[outcome] >= ORDER[before] else before
 
         def pytest_collectreport(self, report: Any) -> None:
             if report.failed:
@@ -231,21 +255,26 @@ class TaskFiles:
 class Trusted:
     """Finds pytest and the standard library, before any folder that pytest puts on the path."""
 
-    def __init__(self, folders: "list[str]") -> None:
+    def __init__(self, folders: "list[str]", added: "list[str]") -> None:
         self.folders = folders
-        self.kept = {"pytest", "_pytest", "pluggy", "iniconfig", *getattr(sys, "stdlib_module_names", ())}
+        self.kept = {"pytest", "_pytest", "pluggy", "iniconfig", *added}
+        self.kept.update(getattr(sys, "stdlib_module_names", ()))
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> "ModuleSpec | None":
         return PathFinder.find_spec(name, self.folders) if path is None and name in self.kept else None
 
 
-def run_repository(files: "list[str]") -> int:
-    """Run test files of the repository in the working folder."""
+def run_repository(files: "list[str]", added: "list[str]") -> int:
+    """Run test files of the repository in the working folder.
+
+    Args:
+        added: modules that an agent added, by name. None of them replaces a package that tests import.
+    """
     tools, *folders = os.environ["PYTHONPATH"].split(os.pathsep)
     folders += [place for place in sys.path if place.startswith(os.getcwd())]  # of an image's .pth files
     sys.path[:] = [tools, *(place for place in sys.path if place not in folders)]
     places = [place for place, finder in enumerate(sys.meta_path) if finder is PathFinder]
-    sys.meta_path.insert(places[0], Trusted(list(sys.path)))
+    sys.meta_path.insert(places[0], Trusted(list(sys.path), added))
     import pytest
 
     class Repository:
@@ -268,8 +297,9 @@ def run_repository(files: "list[str]") -> int:
 
 
 def main() -> int:
-    if sys.argv[1:2] == ["--repository"]:
-        return run_repository(sys.argv[2:])
+    option, _, added = (sys.argv[1:2] or [""])[0].partition("=")
+    if option == "--repository":
+        return run_repository(sys.argv[2:], added.split(","))
     sys.path.insert(0, HERE + "/lib")
     import pytest
 

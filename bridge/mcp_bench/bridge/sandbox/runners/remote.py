@@ -22,9 +22,9 @@ import anyio
 
 from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.bridge.process.agent import LaunchError, piped_process
-from mcp_bench.bridge.sandbox import elsewhere
 from mcp_bench.bridge.sandbox.bwrap import BwrapSandbox, description, layers_of
 from mcp_bench.bridge.sandbox.channel import Message, packed
+from mcp_bench.bridge.sandbox.runners import elsewhere
 from mcp_bench.servers import errors
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
@@ -36,10 +36,10 @@ SENT = (
     ("bridge/process", ("descendants.py", "limits.py")),
     (
         "bridge/sandbox",
-        ("bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "elsewhere.py", "inside.py", "keeper.py"),
+        ("bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "inside.py", "keeper.py", "kernel.py"),
     ),
-    ("bridge/sandbox", ("kernel.py", "leftovers.py", "machine.py", "probe.py", "process.py", "program.py")),
-    ("bridge/sandbox", ("skeleton.py",)),
+    ("bridge/sandbox", ("leftovers.py", "machine.py", "probe.py", "process.py", "program.py", "skeleton.py")),
+    ("bridge/sandbox/runners", ("elsewhere.py",)),
     ("bridge/wire", ("remove_folder.py",)),
 )
 """The files that keep a sandbox. A test imports them without anything else."""
@@ -60,7 +60,7 @@ if not os.path.isdir(d):
  os.chmod(t,0o755)
  try:os.rename(t,d)
  except OSError:pass
-os.execv(sys.executable,[sys.executable,"-I","-S",d+"/mcp_bench/bridge/sandbox/elsewhere.py"])
+os.execv(sys.executable,[sys.executable,"-I","-S",d+"/mcp_bench/bridge/sandbox/runners/elsewhere.py"])
 """.replace("{cache}", elsewhere.CACHE)
 """Stays in a command line, so it has no single quote. Python 3.11 or later."""
 CONNECT_SECONDS = 120.0
@@ -179,7 +179,7 @@ def last_line(log: Path) -> str:
 @cache
 def code() -> bytes:
     """Return an archive of `SENT`."""
-    roots = {"bridge": Path(elsewhere.__file__).parents[1], "servers": Path(errors.__file__).parent}
+    roots = {"bridge": Path(elsewhere.__file__).parents[2], "servers": Path(errors.__file__).parent}
     files = dict[str, Path]()
     for folder, names in SENT:
         top, _, rest = folder.partition("/")

@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-ROOT = __file__.rsplit("/", 4)[0]
+ROOT = __file__.rsplit("/", 5)[0]
 CACHE = "~/.cache/mcp-bench"
 """Of this machine: packages that candidates import, and this code."""
 

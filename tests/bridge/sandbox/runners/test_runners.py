@@ -12,11 +12,11 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox import remote
 from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
-from mcp_bench.bridge.sandbox.remote import BOOT, SENT, RunnerLostError, code
-from mcp_bench.bridge.sandbox.runners import configured
+from mcp_bench.bridge.sandbox.runners import remote
+from mcp_bench.bridge.sandbox.runners.configured import configured
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.remote import BOOT, SENT, RunnerLostError, code
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.bench_commands import Bench

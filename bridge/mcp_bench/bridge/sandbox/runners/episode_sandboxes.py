@@ -10,8 +10,8 @@ from typing import TypeVar
 import anyio
 
 from mcp_bench.bridge.sandbox.engine import Engine, choose
-from mcp_bench.bridge.sandbox.remote import RunnerLostError
-from mcp_bench.bridge.sandbox.runners import Runner, configured, leased
+from mcp_bench.bridge.sandbox.runners.configured import Runner, configured, leased
+from mcp_bench.bridge.sandbox.runners.remote import RunnerLostError
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxSpec
 
 _log = logging.getLogger(__name__)

@@ -15,7 +15,7 @@ from pathlib import Path
 import anyio
 
 from mcp_bench.bridge.process.agent import LaunchError, piped_process
-from mcp_bench.bridge.sandbox.remote import CLOSE_SECONDS, ENVIRONMENT, RunnerLostError, last_line
+from mcp_bench.bridge.sandbox.runners.remote import CLOSE_SECONDS, ENVIRONMENT, RunnerLostError, last_line
 
 HOLD = 'echo "job $SLURM_JOB_ID"; exec cat'
 """Runs beside `salloc`. It ends, and with it the allocation, when we close its stdin or die."""

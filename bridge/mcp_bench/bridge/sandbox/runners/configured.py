@@ -24,12 +24,14 @@ from pathlib import Path
 from typing import Literal
 
 import anyio
+import click
 from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from mcp_bench.bridge.sandbox import slurm
 from mcp_bench.bridge.sandbox.bwrap import Bwrap
 from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
-from mcp_bench.bridge.sandbox.remote import BOOT, Remote, RunnerLostError
+from mcp_bench.bridge.sandbox.kept_layers import most_bytes
+from mcp_bench.bridge.sandbox.runners import slurm
+from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote, RunnerLostError
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.home import home
@@ -100,17 +102,20 @@ def configured() -> tuple[Runner, ...]:
 
 
 def check_sandboxes(engine: str = "") -> None:
-    """Check that there are runners, or that sandboxes can be started here.
+    """Check that there are runners, or that sandboxes can be started here; warn where they protect less.
 
     Args:
         engine: the one to use; see `choose`.
 
     Raises:
-        WrongUseError: the file of the runners is broken, or they do not have this engine.
+        WrongUseError: the file of the runners is broken, or they do not have this engine; or the limit of
+            kept layers is no number.
         SandboxError: no sandbox can be started here, and there are no runners.
     """
+    most_bytes()
     if not configured():
-        choose(engine)
+        if weaker := choose(engine).support().advice:
+            click.echo(f"Warning: {weaker}", err=True)
     elif engine not in ("", AUTO, Bwrap.name):
         raise WrongUseError(
             f"the runners of {VARIABLE} have sandboxes of bwrap, and the engine {engine} is asked for. "

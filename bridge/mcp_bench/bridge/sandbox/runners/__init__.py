@@ -1,0 +1,1 @@
+"""On which machine the sandboxes of an episode run: this one, or one that the operator lends."""
