@@ -8,11 +8,10 @@ stays flat, and a slow reader slows the sender.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterable, Awaitable, Callable, Sequence
 from typing import Protocol
 
 import anyio
-from anyio.abc import AnyByteReceiveStream
 
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 
@@ -57,7 +56,7 @@ class Sink(Protocol):
     async def send(self, item: bytes, /) -> None: ...
 
 
-async def pump(source: AnyByteReceiveStream, sink: Sink, store: Store) -> None:
+async def pump(source: AsyncIterable[bytes], sink: Sink, store: Store) -> None:
     """Forward everything from `source` to `sink`, and store its lines, until `source` ends.
 
     An incomplete last line is stored too.

@@ -1,15 +1,15 @@
 """The program that an agent starts as its MCP server. It connects stdin and stdout to the referee.
 
 This file is copied into the episode's folder and runs as `python -I -S shim.py`. So it uses only the standard
-library, and starts in a few hundredths of a second. The same folder holds `socket` (the episode's Unix
-socket) and `token`, which becomes worthless when the episode ends. There is nothing else for the agent to
-find.
+library. It imports `_socket` and `_thread` in place of `socket` and `threading`, which take longer to import
+than Python takes to start. The same folder holds `socket` (the episode's Unix socket) and `token`, which
+becomes worthless when the episode ends. There is nothing else for the agent to find.
 """
 
+import _socket
+import _thread
 import os
-import socket
 import sys
-import threading
 
 CHUNK = 1 << 16
 """Bytes per read: the capacity of a pipe. Larger ones are mapped anew each time, at three times the cost."""
@@ -17,7 +17,7 @@ CHUNK = 1 << 16
 
 def main() -> int:
     folder = os.path.dirname(os.path.abspath(__file__))
-    wire = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    wire = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
     try:
         with open(os.path.join(folder, "token"), "rb") as file:
             token = file.read()
@@ -26,7 +26,7 @@ def main() -> int:
     except OSError as error:
         print(f"this episode's server cannot be reached: {error}", file=sys.stderr)
         return 1
-    threading.Thread(target=forward_stdin, args=(wire,), daemon=True).start()
+    _thread.start_new_thread(forward_stdin, (wire,))
     try:
         while chunk := wire.recv(CHUNK):
             write_all(1, chunk)
@@ -35,11 +35,11 @@ def main() -> int:
     return 0
 
 
-def forward_stdin(wire: socket.socket) -> None:
+def forward_stdin(wire: _socket.socket) -> None:
     try:
         while chunk := os.read(0, CHUNK):
             wire.sendall(chunk)
-        wire.shutdown(socket.SHUT_WR)  # pending answers can still arrive
+        wire.shutdown(_socket.SHUT_WR)  # pending answers can still arrive
     except OSError:
         pass
 

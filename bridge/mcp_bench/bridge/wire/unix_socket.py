@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from functools import partial
 
 import anyio
-from anyio.abc import SocketListener, SocketStream, TaskStatus
+from anyio.abc import SocketAttribute, SocketListener, SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp_types import RequestId
 
 from mcp_bench.bridge.tap.pump import Lines, pump
 from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal, shown_token
+from mcp_bench.bridge.wire.agent_stream import AgentStream
 from mcp_bench.bridge.wire.backend import SERVER_NAME, Backend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, has_hung_up, peer_of
@@ -98,9 +99,11 @@ class UnixSocketWire:
                 return
             self.seen.connections += 1
             number = self.seen.connections
+            stream = await AgentStream.over(client.extra(SocketAttribute.raw_socket), source.buffer)
             try:
-                await self._relay(client, source, number)
+                await self._relay(stream, number)
             finally:
+                stream.close()
                 self.traffic.closed(number)
                 self._recording.close_connection(self._episode, number)
 
@@ -122,7 +125,7 @@ class UnixSocketWire:
             self.gate.flag(kind, line, f"{sender} connected {when}")
         return kind is None
 
-    async def _relay(self, client: SocketStream, source: BufferedByteReceiveStream, number: int) -> None:
+    async def _relay(self, client: AgentStream, number: int) -> None:
         answers, over = Lines(), anyio.Event()
 
         async def deliver(chunk: bytes) -> None:
@@ -140,7 +143,7 @@ class UnixSocketWire:
         async with self._backend.connect(deliver, executed) as backend, anyio.create_task_group() as tasks:
 
             async def upstream() -> None:
-                await pump(source, backend, partial(self._from_agent, number))
+                await pump(client, backend, partial(self._from_agent, number))
                 if self._backend.answers_before_eof:
                     await self.traffic.settled(lambda at, _: at == number)
                 await backend.send_eof()
