@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mcp_bench.recorder.store.run_folder import take_in_journal
+from mcp_bench.recorder.store.left_behind import take_in_left
 from tests.support.forked import module_command, run_module
 
 ROOT_MODULE = "mcp_bench.bridge.cli.root"
@@ -80,7 +80,7 @@ class Bench:
     def rows(self, query: str, *values: object, database: str = "recordings.db") -> list[dict[str, Any]]:
         """Query a run's database with plain SQLite, after opening the run as any command does."""
         path = self.run_folder / database
-        take_in_journal(self.run_folder)
+        take_in_left(self.run_folder)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as db:
             db.row_factory = sqlite3.Row
             return [dict(row) for row in db.execute(query, values)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,13 +11,17 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.store import frame_log
 from mcp_bench.recorder.store.keys import own_key
-from mcp_bench.recorder.store.parts import PARTS, last_frame, new_part, take_in, take_in_all
+from mcp_bench.recorder.store.parts import OF_GRADES, PARTS, last_frame, new_part, take_in, take_in_all
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.signatures import OF_EPISODE
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.verify.verify import verify
+from mcp_bench.servers.home import home
+from tests.support import recorded
 from tests.support.recorded import Episode, begin, large, planned, play, request, response, run_info
 
 pytestmark = pytest.mark.component
@@ -35,6 +40,15 @@ def run() -> Iterator[RunFolder]:
 
 def part_of(run: RunFolder) -> RunFolder:
     return RunFolder(new_part(run), run.info)
+
+
+def kill(run: RunFolder) -> None:
+    """Leave a run as a kill does: closed by the system, and not sealed."""
+    run.recording.close()
+    run.grades.close()
+    assert run._lock is not None
+    os.close(run._lock)
+    run._lock = None
 
 
 def bodies(path: Path, episode: str) -> list[bytes]:
@@ -78,6 +92,38 @@ def test_episodes_of_two_parts_become_one_verified_run(run: RunFolder) -> None:
         assert reader.episode(first).taint == "clean"
     sql = "SELECT count(*) FROM calls c JOIN frames f ON f.id = c.request_frame AND f.episode = c.episode"
     assert query(run.path / "recordings.db", sql) == [(8,)]
+
+
+def test_the_frames_of_episodes_that_overlapped_are_found(
+    run: RunFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A long episode began first, and is stored behind the shorter ones: the times of frames fall."""
+
+    def at(second: int) -> None:
+        for module in (frame_log, recorded):
+            monkeypatch.setattr(module, "now_us", lambda: (1_000_000 + second) * 1_000_000)
+
+    frames = {}
+    with part_of(run) as one, part_of(run) as two:
+        at(0)
+        long = begin(one, PLAN[0])
+        for number in range(1, 40):
+            one.recording.store_frame(long, 1, "client", request(number, "transfer", {"amount": number}))
+        for attempt, second in enumerate((200, 400, 550), 1):
+            at(second)
+            short = play(two, PLAN[1], STORY, attempt)
+            frames[short] = bodies(two.path, short)
+            take_in(run, two.path, {short})
+        at(600)
+        one.recording.end_episode(long, EpisodeEnd(termination="agent_exit", ended_us=recorded.now_us()), [])
+        frames[long] = bodies(one.path, long)
+        take_in(run, one.path, {long})
+    at(700)
+    own = play(run, PLAN[2], STORY)
+    run.close()
+    assert [len(found) for found in frames.values()] == [4, 4, 4, 39]
+    assert {episode: bodies(run.path, episode) for episode in frames} == frames
+    assert len(bodies(run.path, own)) == 4
 
 
 def test_a_large_frame_and_flags_are_taken_in(run: RunFolder) -> None:
@@ -125,6 +171,10 @@ def test_what_was_interrupted_is_completed_once(run: RunFolder, monkeypatch: pyt
         ("UPDATE episodes SET answer = 'other'", "of episodes was changed"),
         ("DELETE FROM messages", "are missing or were added"),
         ("DELETE FROM calls WHERE id = 2", "are missing or were added"),
+        ("UPDATE seals SET contents = '{}'", "the seal of"),
+        ("DELETE FROM frames WHERE id = 2", "frames before the frame 3 are missing"),
+        ("DELETE FROM frames WHERE id = (SELECT max(id) FROM frames)", "is missing or was changed"),
+        ("DELETE FROM frames", "is missing or was changed"),
     ],
 )
 def test_a_changed_part_is_not_taken_in(run: RunFolder, change: str, text: str) -> None:
@@ -137,12 +187,111 @@ def test_a_changed_part_is_not_taken_in(run: RunFolder, change: str, text: str) 
     assert episode in {name for (name,) in query(part.path / "recordings.db", "SELECT id FROM episodes")}
 
 
+def state(run: RunFolder) -> str:
+    return verify(run.path, own_key()).state
+
+
+def entries() -> int:
+    """Return the number of entries in the ledger."""
+    return len((home() / "ledger").read_bytes().splitlines())
+
+
+def test_a_missing_frame_is_noticed_while_others_are_recorded(run: RunFolder) -> None:
+    with part_of(run) as part:
+        play(part, PLAN[0], STORY)
+        after = last_frame(part.path)
+        second = play(part, PLAN[1], STORY)
+        query(part.path / "recordings.db", f"DELETE FROM frames WHERE id = {after + 1}")
+        with pytest.raises(StorageError, match=f"frames before the frame {after + 2} are missing"):
+            take_in(run, part.path, {second}, after=after)
+    assert run.recording.attempts() == []
+
+
 def test_a_reader_takes_in_what_a_killed_run_has_left(run: RunFolder) -> None:
     with part_of(run) as part:
         episode = play(part, PLAN[0], STORY)
-    run.close()
+    kill(run)
+    before = entries()
+    assert state(run) == "open"
     with RunReader(run.path) as reader:
         assert [(one.id, one.partial) for one in reader.episodes()] == [(episode, 1.0)]
+    assert not (run.path / PARTS).exists()
+    assert (state(run), entries()) == ("open", before)
+    with RunFolder.resume(run.id) as again:
+        assert again.done() == {episode}
+    assert state(run) == "verified"
+
+
+def test_a_read_waits_for_no_referee_that_is_ending(run: RunFolder, caplog: pytest.LogCaptureFixture) -> None:
+    with part_of(run) as part, part_of(run) as ending:
+        ended = play(part, PLAN[0], STORY)
+        begin(ending, PLAN[1])
+        part.close()
+        kill(run)
+        with RunReader(run.path) as reader:
+            assert reader.episode_ids() == [ended]
+        assert "has not ended yet" in caplog.text
+        assert [path.name for path in (run.path / PARTS).iterdir()] == [ending.path.name]
+
+
+@pytest.mark.parametrize("killed", [True, False])
+def test_parts_hide_no_change_of_their_run(run: RunFolder, killed: bool) -> None:
+    """An empty folder of parts, beside a run from which somebody took an episode and every seal of the run."""
+    play(run, PLAN[0], STORY)
+    gone = play(run, PLAN[1], STORY)
+    kill(run) if killed else run.close()
+    for file, tables in (("recordings.db", OF_EPISODE), ("grades.db", OF_GRADES)):
+        for table in tables:
+            query(run.path / file, f"DELETE FROM {table} WHERE episode = '{gone}'")
+        query(run.path / file, f"DELETE FROM seals WHERE subject IN ('{run.id}', '{gone}')")
+    query(run.path / "recordings.db", f"DELETE FROM frames WHERE episode = '{gone}'")
+    query(run.path / "recordings.db", f"DELETE FROM episodes WHERE id = '{gone}'")
+    found = state(run)
+    assert found == ("open" if killed else "changed")  # the ledger has the seal of a run that was closed
+    before = entries()
+    (run.path / PARTS).mkdir()
+    for _ in range(2):
+        assert state(run) == found
+        with RunReader(run.path) as reader:
+            assert len(reader.episode_ids()) == 1
+    assert entries() == before
+
+
+def test_a_part_that_cannot_be_taken_in_keeps_back_no_other(
+    run: RunFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    with part_of(run) as bad, part_of(run) as good:
+        play(bad, PLAN[0], STORY)
+        episode = play(good, PLAN[1], STORY)
+    query(bad.path / "recordings.db", "UPDATE frames SET body = 'other' WHERE id = 1")
+    with pytest.raises(StorageError, match="move this folder away"):
+        take_in_all(run, RunFolder.reopen)
+    assert run.done() == {episode}
+    run.close()
+    assert state(run) == "open"  # episodes are missing
+    before = entries()
+    for _ in range(3):
+        with RunReader(run.path) as reader:
+            assert reader.episode_ids() == [episode]
+    assert "move this folder away" in caplog.text
+    assert (state(run), entries()) == ("open", before)
+    bad.path.rename(run.path.with_name("elsewhere"))
+    RunFolder.resume(run.id).close()
+    assert state(run) == "verified"
+
+
+def test_a_sealed_run_takes_in_no_part(run: RunFolder, caplog: pytest.LogCaptureFixture) -> None:
+    play(run, PLAN[0], STORY)
+    run.close()
+    with RunFolder.create(run_info(PLAN[1])) as other:
+        play(other, PLAN[1], STORY)
+    (run.path / PARTS).mkdir()
+    other.path.rename(run.path / PARTS / "1")
+    before = entries()
+    with RunReader(run.path) as reader:
+        assert len(reader.episode_ids()) == 1
+    assert "was put beside it" in caplog.text
+    assert (state(run), entries()) == ("verified", before)
 
 
 def test_a_part_that_never_began_is_removed(run: RunFolder) -> None:

@@ -15,7 +15,8 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.annotations import read_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.left_behind import take_in_left
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store.schema_check import Column, columns
 from mcp_bench.servers.errors import WrongUseError
 
@@ -90,7 +91,7 @@ def _new_database(path: Path) -> Iterator[sqlite3.Connection]:
 def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
     """Copy the rows of one run. An empty run adds none."""
     counts: Counter[str] = Counter()
-    take_in_journal(run)
+    take_in_left(run)
     with closing(open_reader(run / RECORDINGS, schema.recordings)) as recordings:
         row = (
             applied_migrations(recordings, schema.recordings)

@@ -17,12 +17,8 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
 from mcp_bench.recorder.store.ledger import ledger_of
-from mcp_bench.recorder.store.run_folder import (
-    GRADES,
-    RECORDINGS,
-    held_still,
-    take_in_journal,
-)
+from mcp_bench.recorder.store.left_behind import take_in_left
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, held_still
 from mcp_bench.recorder.store.signatures import seal_tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.home import home
@@ -43,7 +39,7 @@ def push(run: Path, place: Place, progress: Progress) -> tuple[Manifest, int]:
         RunLockedError: it is being recorded.
         StorageError: it cannot be read, or the place cannot be written.
     """
-    take_in_journal(run)
+    take_in_left(run)
     with held_still(run):
         there, sent = place.sizes(run.name), 0
         files: dict[str, list[Piece]] = {}

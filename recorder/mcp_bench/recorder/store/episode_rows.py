@@ -24,6 +24,8 @@ OVERLAP = 4096
 """Bytes by which consecutive pieces of a large frame overlap."""
 CLOCK_STEP_US = 60_000_000
 """The clock may be set back by this much during a run."""
+NEIGHBOURS = 8
+"""Episodes that ended before another one, whose seals are read to find that one's frames."""
 IMAGE = "[image: "
 """Texts of results with images contain it."""
 _MESSAGES = TypeAdapter(list[Message])
@@ -188,20 +190,36 @@ def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple
 
 
 def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
-    """Return a lower bound of an episode's frame numbers, by bisection: there is no index by episode."""
-    begun = "SELECT started_us FROM episodes WHERE id = ?"
-    (started,) = connection.execute(begun, [episode]).fetchone()
-    low, high = 1, connection.execute("SELECT coalesce(max(id), 0) + 1 FROM frames").fetchone()[0]
-    while low < high:
-        middle = (low + high) // 2
-        at = connection.execute(
-            "SELECT stored_us FROM frames WHERE id >= ? ORDER BY id LIMIT 1", [middle]
-        ).fetchone()
-        if at is not None and at[0] < started - CLOCK_STEP_US:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+    """Return a lower bound of an episode's frame numbers: there is no index by episode.
+
+    A seal has the number of the last frame at its time. The frames of an episode come after the seals of
+    those that had ended before it began and whose seals are older than its own. Frames need not be in the
+    order of time: episodes of several referee processes are stored in the order in which they end.
+    """
+    if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'seals'").fetchone():
+        return 1
+    own = _sealed_frames(connection, "id = ?", episode)
+    before = _sealed_frames(
+        connection,
+        "ended_us < (SELECT started_us FROM episodes WHERE id = ?) - ? ORDER BY ended_us DESC LIMIT ?",
+        episode,
+        CLOCK_STEP_US,
+        NEIGHBOURS,
+    )
+    return 1 + max((last for last in before if not own or last < own[0]), default=0)
+
+
+def _sealed_frames(connection: sqlite3.Connection, where: str, *parameters: object) -> list[int]:
+    """Return the number of the last frame in the seals of some episodes, as far as they can be read."""
+    sealed = connection.execute(
+        f"SELECT contents FROM seals WHERE subject IN (SELECT id FROM episodes WHERE {where})",  # noqa: S608
+        parameters,
+    )
+    found = []
+    for (contents,) in sealed:
+        with contextlib.suppress(ValueError, TypeError, LookupError):
+            found.append(int(from_json(contents)["frames"][0]))
+    return found
 
 
 def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:

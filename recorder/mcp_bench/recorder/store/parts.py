@@ -18,7 +18,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
 from mcp_bench.recorder.store import schema
@@ -113,11 +113,11 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
         new = [name for name in wanted if name not in there]
         with _attached(run, part) as db:
             copy = _Copy(source, db, signer, run.recording.signer, part)
+            copy.follow_links(new, after)
             for episode in new:
                 copy.episode(episode, after)
             if episodes is None:
                 copy.loose_flags()
-            run.recording.continue_after(*copy.last())
         if (part / GRADES).exists():
             with (
                 closing(open_reader(part / GRADES, schema.grades)) as sealed,
@@ -131,20 +131,23 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
             shutil.move(log, run.path / "logs" / log.name)
 
 
-def take_in_dead(run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder]) -> None:
+def take_in_dead(
+    run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder], *, seconds: float = ENDING_SECONDS
+) -> None:
     """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
 
     Args:
         run: the run.
         part: its part.
         reopen: opens the folder of a part for writing.
+        seconds: how long to wait for the end of the process.
 
     Raises:
-        RunLockedError: the process still runs after `ENDING_SECONDS`.
+        RunLockedError: the process still runs.
         StorageError: as for `take_in`; the part stays.
     """
     if _has_rows(part):
-        folder = _reopened(part, reopen)
+        folder = _reopened(part, reopen, seconds)
         try:
             folder.mark_died()
         finally:
@@ -153,17 +156,34 @@ def take_in_dead(run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder]
     shutil.rmtree(part, ignore_errors=True)
 
 
-def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder]) -> None:
-    """Take in all parts that a killed run has left.
+def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bool = True) -> None:
+    """Take in all parts that a killed run has left. One that cannot be taken in keeps back no other.
+
+    Args:
+        run: the run.
+        reopen: opens the folder of a part for writing.
+        wait: for processes that have not ended yet.
 
     Raises:
-        StorageError: as for `take_in_dead`.
+        StorageError: as for `take_in_dead`, of the first part that stays.
     """
     folder = run.path / PARTS
-    if folder.is_dir():
-        for part in sorted(folder.iterdir()):
-            take_in_dead(run, part, reopen)
-        shutil.rmtree(folder, ignore_errors=True)
+    if not folder.is_dir():
+        return
+    problems = []
+    for part in sorted(folder.iterdir()):
+        try:
+            take_in_dead(run, part, reopen, seconds=ENDING_SECONDS if wait else 0.0)
+        except StorageError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def left_parts(path: Path) -> list[Path]:
+    """Return the parts of the run in the folder `path` that are begun, and not taken in completely."""
+    return [file.parent for file in path.glob(f"{PARTS}/*/{RECORDINGS}")]
 
 
 def _has_rows(part: Path) -> bool:
@@ -176,8 +196,8 @@ def _has_rows(part: Path) -> bool:
         return begun and db.execute("SELECT 1 FROM runs").fetchone() is not None
 
 
-def _reopened(part: Path, reopen: Callable[[Path], RunFolder]) -> RunFolder:
-    until = time.monotonic() + ENDING_SECONDS
+def _reopened(part: Path, reopen: Callable[[Path], RunFolder], seconds: float) -> RunFolder:
+    until = time.monotonic() + seconds
     while True:
         try:
             return reopen(part)
@@ -200,8 +220,17 @@ def _attached(run: RunFolder, part: Path) -> Iterator[sqlite3.Connection]:
         try:
             with writer.transaction() as db:
                 yield db
+                last = _last(db)
+            run.recording.continue_after(*last)
         finally:
             writer.connection.execute("DETACH part")
+
+
+def _last(db: sqlite3.Connection) -> tuple[int, bytes, int]:
+    """Return the number and link of a run's last frame, and the number of its last call."""
+    row = db.execute("SELECT id, link FROM main.frames ORDER BY id DESC LIMIT 1").fetchone()
+    (call,) = db.execute("SELECT coalesce(max(id), 0) FROM main.calls").fetchone()
+    return (row[0], row[1], call) if row else (0, NO_LINK, call)
 
 
 @dataclass
@@ -216,10 +245,28 @@ class _Copy:
     tags: dict[str, dict[str, str]] = field(default_factory=lambda: defaultdict(dict))
     """Of the rows of the current episode in the part, by table and key."""
 
+    def follow_links(self, episodes: Collection[str], after: int) -> None:
+        """Check that no frame behind `after` is missing, up to the ends that the seals of `episodes` name.
+
+        Raises:
+            StorageError: one is missing.
+        """
+        ends = {(number, link) for number, link in (self._seal(one)["frames"] for one in episodes)}
+        before = NO_LINK
+        ends.discard((0, before.hex()))
+        frames = "SELECT id, tag, link FROM frames WHERE id >= ? ORDER BY id"
+        for number, tag, link in self.source.execute(frames, [after]):
+            if number != after and link != self.before.link(before, tag):
+                raise self._refused(f"frames before the frame {number} are missing, or it was changed")
+            ends.discard((number, link.hex()))
+            before = link
+        if ends:
+            raise self._refused(f"the frame {min(ends)[0]} is missing or was changed")
+
     def episode(self, episode: str, after: int) -> None:
         """Copy the rows of an episode, and seal them."""
         self.tags.clear()
-        last, link, last_call = self.last()
+        last, link, last_call = _last(self.target)
         self._rows("episodes", "id = ?", episode)
         frames = dict[object, int]()
         found = self._checked("frames", "episode = ? AND id > ?", episode, after)
@@ -229,8 +276,10 @@ class _Copy:
             link = self.after.link(link, tag)
             self._insert("frames", old, {"id": number, "tag": tag, "link": link})
         for number, (old, values) in enumerate(self._checked("calls", "episode = ?", episode), last_call + 1):
-            ends = {name: frames.get(values[name]) for name in ("request_frame", "response_frame")}
-            self._add("calls", old, values, {"id": number, **ends})
+            ends = {name: values[name] for name in ("request_frame", "response_frame")}
+            if lost := [frame for frame in ends.values() if frame is not None and frame not in frames]:
+                raise self._refused(f"the frame {lost[0]} of {episode} is missing")
+            self._add("calls", old, values, {"id": number} | {name: frames.get(ends[name]) for name in ends})
         for table in OF_EPISODE[1:]:
             self._rows(table, "episode = ?", episode)
         self._check_seal(episode)
@@ -251,12 +300,6 @@ class _Copy:
             sql = "SELECT 1 FROM main.flags WHERE episode IS NULL AND (time_us, kind, detail) = (?, ?, ?)"
             if not self.target.execute(sql, same).fetchone():
                 self._add("flags", old, values, {"id": self._next("flags", "id")})
-
-    def last(self) -> tuple[int, bytes, int]:
-        """Return the number and link of the run's last frame, and the number of its last call."""
-        row = self.target.execute("SELECT id, link FROM main.frames ORDER BY id DESC LIMIT 1").fetchone()
-        (call,) = self.target.execute("SELECT coalesce(max(id), 0) FROM main.calls").fetchone()
-        return (row[0], row[1], call) if row else (0, NO_LINK, call)
 
     def _rows(self, table: str, where: str, *parameters: object, recording: bytes | None = None) -> None:
         for old, values in self._checked(table, where, *parameters):
@@ -281,9 +324,7 @@ class _Copy:
         tagged = [name for name in names if name not in ("tag", "link")]
         for row in rows(self.source, names, table, where, *parameters):
             if row.tag is None or row.tag != self.before.tag(table, row.values):
-                raise StorageError(
-                    f"{self.part}: the row {row.key} of {table} was changed: nothing is taken in"
-                )
+                raise self._refused(f"the row {row.key} of {table} was changed")
             self.tags[table][str(row.key)] = row.tag.hex()
             place = (row.episode, row.key) if table == "messages" else row.number
             yield place, dict(zip(tagged, row.values, strict=True))
@@ -307,11 +348,25 @@ class _Copy:
 
     def _check_seal(self, episode: str) -> None:
         """Raise StorageError if the part's seal of the episode lists other rows than those that were read."""
+        listed = self._seal(episode)
+        if any(listed[table] != self.tags[table] for table in ("episodes", *OF_EPISODE)):
+            raise self._refused(f"rows of {episode} are missing or were added")
+
+    def _seal(self, episode: str) -> dict[str, Any]:
+        """Return what the part's seal of an episode lists.
+
+        Raises:
+            StorageError: it is not genuine.
+        """
         row = self.source.execute("SELECT contents, tag FROM seals WHERE subject = ?", [episode]).fetchone()
         text, tag = row
-        listed = json.loads(text)
-        whole = all(listed[table] == self.tags[table] for table in ("episodes", *OF_EPISODE))
-        if not whole or tag != self.before.tag("seals", (episode, text)):
-            raise StorageError(
-                f"{self.part}: rows of {episode} are missing or were added: nothing is taken in"
-            )
+        if tag != self.before.tag("seals", (episode, text)):
+            raise self._refused(f"the seal of {episode} was changed")
+        found: dict[str, Any] = json.loads(text)
+        return found
+
+    def _refused(self, why: str) -> StorageError:
+        return StorageError(
+            f"{self.part}: {why}, so nothing of it is taken in. To go on without its episodes, move this "
+            "folder away"
+        )

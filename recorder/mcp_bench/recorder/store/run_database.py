@@ -11,7 +11,8 @@ from typing import Self
 from mcp_bench.recorder.errors import database_errors
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, take_in_journal
+from mcp_bench.recorder.store.left_behind import take_in_left
+from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS
 
 
 class RunDatabase:
@@ -26,7 +27,7 @@ class RunDatabase:
         self.path = path
         self._file = path / RECORDINGS
         self._grade_tables: set[str] = set()
-        take_in_journal(path)
+        take_in_left(path)
         self._connection = open_reader(self._file, schema.recordings)
         try:
             # a writer that was killed at the start leaves a file without tables: an empty run

@@ -13,22 +13,18 @@ import shutil
 import socket
 import time
 from collections.abc import Iterator
-from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
+from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, now_us
-from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.grades import SealedGrades
-from mcp_bench.recorder.store.journal import left_behind
-from mcp_bench.recorder.store.keys import OtherKeyError, key_for
+from mcp_bench.recorder.store.keys import key_for
 from mcp_bench.recorder.store.ledger import ledger_of
-from mcp_bench.recorder.store.parts import PARTS, take_in_all
+from mcp_bench.recorder.store.parts import left_parts, take_in_all
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.errors import UnknownNameError
 
@@ -42,12 +38,13 @@ _log = logging.getLogger(__name__)
 class RunFolder:
     """One run, open for writing. Use it as a context manager: it holds the lock until it closes."""
 
-    def __init__(self, path: Path, info: RunInfo | None) -> None:
-        """Open the folder at `path`; use `create` or `resume` instead."""
+    def __init__(self, path: Path, info: RunInfo | None, *, sealing: bool = True) -> None:
+        """Open the folder at `path`; use `create`, `resume`, `reopen` or `completing` instead."""
         self.path = path
+        self._sealing = sealing
         self.state = ""
         """When it is closed: the tag of its last seal, in hexadecimal digits; empty if it is not sealed."""
-        lock = _take_lock(path / LOCK)
+        lock = take_lock(path / LOCK)
         try:
             self.recording = Recording(path / RECORDINGS)
             self._ledger = ledger_of(path, self.recording.key)
@@ -62,7 +59,7 @@ class RunFolder:
                         f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
                     )
                 self.grades = SealedGrades(path / GRADES, self.recording.signer, self.recording.sealed)
-                if info is None:
+                if info is None and sealing:
                     self._unseal()
                 self.recording.observers.add_registered()
             except BaseException:
@@ -151,6 +148,18 @@ class RunFolder:
         """
         return cls(path, None)
 
+    @classmethod
+    def completing(cls, path: Path) -> RunFolder:
+        """Open the folder of a run whose writer was killed, to add what that had stored elsewhere.
+
+        Seals and ledger stay as they are: new ones would hide what somebody has changed since.
+
+        Raises:
+            RunLockedError: as for `resume`.
+            StorageError: as for `resume`.
+        """
+        return cls(path, None, sealing=False)
+
     def mark_died(self) -> None:
         """Mark attempts that are not done as invalid: their referee died.
 
@@ -192,14 +201,19 @@ class RunFolder:
         return self._lock is not None
 
     def close(self) -> None:
-        """Seal the run, close its databases and release the lock. Closing twice is fine."""
+        """Seal the run, close its databases and release the lock. Closing twice is fine.
+
+        A run with parts that could not be taken in gets no seal, since episodes are missing from it.
+        """
         if self._lock is not None:
             lock, self._lock = self._lock, None
             try:
-                self._seal()
+                if self._sealing and not left_parts(self.path):
+                    self._seal()
                 self.grades.close()
                 self.recording.close()
-                self._enter_state()
+                if self._sealing:
+                    self._enter_state()
             finally:
                 os.close(lock)
 
@@ -238,7 +252,7 @@ def remove_run(path: Path) -> None:
             raise StorageError(
                 f"{place} is a link to a folder elsewhere, so nothing was deleted. Remove the link yourself"
             )
-    lock = _take_lock(path / LOCK)
+    lock = take_lock(path / LOCK)
     try:
         ledger = ledger_of(path, key_for(path))
         if ledger:
@@ -267,49 +281,6 @@ def _remove_folder(path: Path) -> None:
     while path.exists():
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
-
-
-def take_in_journal(path: Path) -> None:
-    """Commit the journal of a killed writer to the database, and take in the parts of its run.
-
-    A journal whose writer is running is left alone, and so is one that cannot be committed here, or that was
-    put beside a run that is sealed.
-    """
-    if (path / PARTS).is_dir() and not is_being_written(path):
-        _take_in_parts(path)
-    if not left_behind(path) or _is_sealed(path):
-        return
-    try:
-        lock = _take_lock(path / LOCK)
-    except RunLockedError:
-        return
-    except StorageError as error:
-        _log.warning("the last moments of run %s are missing: %s", path.name, error)
-        return
-    try:
-        Recording(path / RECORDINGS).close()
-    except OtherKeyError as error:
-        _log.warning("the last moments of run %s are missing: %s", path.name, error)
-    finally:
-        os.close(lock)
-
-
-def _take_in_parts(path: Path) -> None:
-    try:
-        with RunFolder.reopen(path) as run:
-            take_in_all(run, RunFolder.reopen)
-    except StorageError as error:
-        _log.warning("parts of run %s are missing: %s", path.name, error)
-
-
-def _is_sealed(path: Path) -> bool:
-    file = path / RECORDINGS
-    if not file.exists():
-        return False
-    with closing(open_reader(file, schema.recordings)) as db, database_errors(file):
-        if not applied_migrations(db, schema.recordings):
-            return False
-        return db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone() is not None
 
 
 def is_being_written(path: Path) -> bool:
@@ -348,7 +319,13 @@ def held_still(path: Path) -> Iterator[None]:
         os.close(lock)
 
 
-def _take_lock(path: Path) -> int:
+def take_lock(path: Path) -> int:
+    """Lock a run for writing; return the descriptor, which holds the lock until it is closed.
+
+    Raises:
+        RunLockedError: another process holds it.
+        StorageError: the file cannot be written.
+    """
     # the kernel releases a flock when its process dies, however it dies
     try:
         lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
