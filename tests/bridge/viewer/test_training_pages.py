@@ -114,7 +114,7 @@ def test_a_gate_is_in_words(trained: Trained) -> None:
 def test_generations_are_one_story(trained: Trained) -> None:
     page = parse(trained.get("{improve}").text)
     table, tested, recordings = page.all("table")
-    assert [row.all("td")[-1].text.strip() for row in table.all("tr")[1:3]] == ["⊘ refused", "✓ promoted"]
+    assert [row.all("td")[1].text.strip() for row in table.all("tr")[1:3]] == ["⊘ refused", "✓ promoted"]
     assert "measuring" not in table.all("tr")[3].text
     assert "training" in table.all("tr")[4].text
     assert [row.all("td")[0].text for row in tested.all("tr")[1:]] == ["the start", "harness of generation 2"]
