@@ -19,7 +19,7 @@ from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, begin, planned, play, record, run_info
+from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
 from tests.support.viewer import EVIL, OWN, client, hostile_home, talked
 
 pytestmark = pytest.mark.component
@@ -306,7 +306,11 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
         play(folder, planned("first"), Episode())
         episode = begin(folder, planned("second"))
         page, viewed = f"/runs/{folder.path.name}", client()
-        assert "Running now" in viewed.get("/").text
+        folder.recording.store_frame(episode, 1, "client", request(1, f"tool{EVIL}", {}))
+        for address in ("/", page):
+            text = viewed.get(address).text
+            assert "Running now" in text and "tool&lt;script&gt;" in text
+            assert "<img" not in text and "\x1b" not in text and "\u202e" not in text
         assert "recording …" in viewed.get(f"{page}/{episode}").text
     for address in ("/", page):
         assert "Running now" not in viewed.get(address).text

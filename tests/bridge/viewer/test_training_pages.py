@@ -131,6 +131,23 @@ def test_generations_are_one_story(trained: Trained) -> None:
     assert {one.attributes["href"].split("/")[1] for one in chapters["g3"].all("a")} == {"training", "data"}
 
 
+def test_what_has_not_ended_asks_for_news(trained: Trained, tmp_path: Path) -> None:
+    """A page is sent again once a file has changed, and asks no more when all has ended."""
+    shutil.copytree(trained.home / "loops", tmp_path / "loops")
+    browser = TestClient(viewer([tmp_path]))
+    for name, file in (("better", "generation-4/train.json"), ("first", "turn-1/train/metrics.jsonl")):
+        folder = tmp_path / "loops" / name
+        place = place_of(str(folder))
+        assert place is not None
+        asks = [one for one in parse(browser.get(place[0]).text).all("div") if "hx-trigger" in one.attributes]
+        address = str(asks[0].attributes["hx-get"])
+        assert browser.get(address).status_code == 204
+        (folder / file).write_text('{"model": "m"}')
+        assert browser.get(address).status_code == 200
+        (folder / "history.json").write_text('{"stopped": "2 turns are done"}')
+        assert "hx-trigger" not in browser.get(place[0]).text
+
+
 def test_a_harness_edit_is_shown_line_by_line(trained: Trained) -> None:
     page = parse(trained.get("{improve}").text)
     (chapter,) = (one for one in page.all("section") if one.attributes.get("id") == "g2")
