@@ -146,6 +146,11 @@ def test_what_has_not_ended_asks_for_news(trained: Trained, tmp_path: Path) -> N
         assert browser.get(address).status_code == 200
         (folder / "history.json").write_text('{"stopped": "2 turns are done"}')
         assert "hx-trigger" not in browser.get(place[0]).text
+    turn = f"{place[0]}/turns/1"
+    assert "hx-trigger" not in browser.get(turn).text  # the gate has decided
+    (tmp_path / "loops" / "first" / "turn-1" / "gate.json").unlink()
+    text = browser.get(f"{turn}?split=test").text
+    assert "/turns/1?split=test&amp;seen=" in text and "measuring" in text
 
 
 def test_a_harness_edit_is_shown_line_by_line(trained: Trained) -> None:
