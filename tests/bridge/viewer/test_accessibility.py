@@ -15,7 +15,7 @@ from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
 from tests.support.requirements import needs
 from tests.support.training_files import training_home
-from tests.support.viewer import EVIL, hostile_home
+from tests.support.viewer import EVIL, hostile_home, talked
 from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
 AXE = Path(__file__).parents[2] / "node" / "node_modules" / "axe-core" / "axe.min.js"
@@ -26,8 +26,8 @@ pytestmark = [
 ]
 PAGES = (
     "/", "/grid", "/compare?a={run}&b={other}", "/tools", "/failures", "/reviews", "/search?q=say", "/training",
-    "/data", "{loop}", "{loop}/turns/1", "{sft}", "{rl}", "{data}", "{data}/rows/1", "/runs/{run}",
-    "/runs/{run}/{first}", "/side-by-side?a={run}/{first}&b={run}/{second}", "/no-such-page",
+    "/data", "{loop}", "{loop}/turns/1", "{improve}", "{sft}", "{rl}", "{data}", "{data}/rows/1", "/runs/{run}",
+    "/runs/{run}/{first}", "{talk}", "/side-by-side?a={run}/{first}&b={run}/{second}", "/no-such-page",
 )  # fmt: skip
 WIDE, NARROW = 1280, 400
 
@@ -64,6 +64,7 @@ def opened(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opened]:
         folders = training_home(home, other, run, episodes)
         names = {name: (place_of(str(path)) or ("",))[0] for name, path in folders.items()}
         names |= {"run": run, "other": other, "first": episodes[0], "second": episodes[1]}
+        names["talk"], _ = talked()
         with chromium() as browser, opened_viewer(browser, home) as viewer:
             yield Opened(viewer, names)
 

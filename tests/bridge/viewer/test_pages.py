@@ -16,10 +16,11 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.pages import run_pages
 from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
+from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, planned, record
-from tests.support.viewer import EVIL, OWN, client, hostile_home
+from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
+from tests.support.viewer import EVIL, OWN, client, hostile_home, talked
 
 pytestmark = pytest.mark.component
 
@@ -297,3 +298,50 @@ def test_an_id_is_a_permanent_link(hostile_again: Hostile) -> None:
     for page in ("/episodes/{first}", "/search?q={first}"):
         found = hostile_again.get(page).headers["location"]
         assert found == f"/runs/{hostile_again.run}/{hostile_again.episodes[0]}"
+
+
+def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
+    """The run's writer was killed: an attempt without an end is not shown as one that goes on."""
+    with RunFolder.create(run_info(planned("first"), planned("second"))) as folder:
+        play(folder, planned("first"), Episode())
+        episode = begin(folder, planned("second"))
+        page, viewed = f"/runs/{folder.path.name}", client()
+        folder.recording.store_frame(episode, 1, "client", request(1, f"tool{EVIL}", {}))
+        for address in ("/", page):
+            text = viewed.get(address).text
+            assert "Running now" in text and "tool&lt;script&gt;" in text
+            assert "<img" not in text and "\x1b" not in text and "\u202e" not in text
+        assert "recording …" in viewed.get(f"{page}/{episode}").text
+    for address in ("/", page):
+        assert "Running now" not in viewed.get(address).text
+    assert "⊘ cut off" in parse(viewed.get(page).text).text
+    assert "second" in parse(viewed.get(f"{page}?verdict=cut+off").text).all("tbody")[-1].text
+    text = viewed.get(f"{page}/{episode}").text
+    assert "recording …" not in text and "sse-connect" not in text
+    assert "Cut off: nobody records this run any more" in text
+
+
+def test_a_list_that_is_up_to_date_is_not_sent(bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    viewed = client()
+    (poll,) = (one for one in parse(viewed.get("/").text).all("div") if "hx-trigger" in one.attributes)
+    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 204
+    record([(planned(), Episode())])
+    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 200
+
+
+def test_a_conversation_as_markdown(bench_home: Path) -> None:
+    run, (first, *_) = hostile_home()
+    text = client().get(f"/runs/{run}/{first}/markdown").text
+    assert "\x1b" not in text and "\u202e" not in text
+    assert "## User\n\nDo it." in text and "## Turn 1\n\n> I think" in text
+    assert "Result of call 1 (tool_error):" in text
+    page, _ = talked()
+    assert "## User\n\nSome tea.\n\n## Turn 2" in client().get(f"{page}/markdown").text
+    fenced = [("say", {"it": "```"}, "a\n````\nb")]
+    folder, (episode,) = record([(planned(), Episode(fenced))])
+    text = client().get(f"/runs/{folder.path.name}/{episode}/markdown").text
+    assert '````json\n{\n "it": "```"\n}\n````' in text and "`````\na\n````\nb\n`````" in text
+    answer = client().get(f"/runs/{run}/{first}/messages/2")
+    assert answer.text.startswith("I say <script>") and "sandbox" in answer.headers["content-security-policy"]
+    assert client().get(f"/runs/{run}/{first}/messages/99").status_code == 404

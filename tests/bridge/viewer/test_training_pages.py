@@ -114,7 +114,7 @@ def test_a_gate_is_in_words(trained: Trained) -> None:
 def test_generations_are_one_story(trained: Trained) -> None:
     page = parse(trained.get("{improve}").text)
     table, tested, recordings = page.all("table")
-    assert [row.all("td")[-1].text.strip() for row in table.all("tr")[1:3]] == ["⊘ refused", "✓ promoted"]
+    assert [row.all("td")[1].text.strip() for row in table.all("tr")[1:3]] == ["⊘ refused", "✓ promoted"]
     assert "measuring" not in table.all("tr")[3].text
     assert "training" in table.all("tr")[4].text
     assert [row.all("td")[0].text for row in tested.all("tr")[1:]] == ["the start", "harness of generation 2"]
@@ -129,6 +129,28 @@ def test_generations_are_one_story(trained: Trained) -> None:
     assert f"/runs/{trained.run}" in links
     assert sum("/compare?" in one for one in links) == 1  # the gate and confirm have the same recordings here
     assert {one.attributes["href"].split("/")[1] for one in chapters["g3"].all("a")} == {"training", "data"}
+
+
+def test_what_has_not_ended_asks_for_news(trained: Trained, tmp_path: Path) -> None:
+    """A page is sent again once a file has changed, and asks no more when all has ended."""
+    shutil.copytree(trained.home / "loops", tmp_path / "loops")
+    browser = TestClient(viewer([tmp_path]))
+    for name, file in (("better", "generation-4/train.json"), ("first", "turn-1/train/metrics.jsonl")):
+        folder = tmp_path / "loops" / name
+        place = place_of(str(folder))
+        assert place is not None
+        asks = [one for one in parse(browser.get(place[0]).text).all("div") if "hx-trigger" in one.attributes]
+        address = str(asks[0].attributes["hx-get"])
+        assert browser.get(address).status_code == 204
+        (folder / file).write_text('{"model": "m"}')
+        assert browser.get(address).status_code == 200
+        (folder / "history.json").write_text('{"stopped": "2 turns are done"}')
+        assert "hx-trigger" not in browser.get(place[0]).text
+    turn = f"{place[0]}/turns/1"
+    assert "hx-trigger" not in browser.get(turn).text  # the gate has decided
+    (tmp_path / "loops" / "first" / "turn-1" / "gate.json").unlink()
+    text = browser.get(f"{turn}?split=test").text
+    assert "/turns/1?split=test&amp;seen=" in text and "measuring" in text
 
 
 def test_a_harness_edit_is_shown_line_by_line(trained: Trained) -> None:

@@ -33,7 +33,7 @@ Examples:
     type=click.Path(path_type=Path),
     multiple=True,
     metavar="DIR",
-    help="Also show the loops, training runs and data sets below this folder. Repeatable.",
+    help="Also show the loops, improvements, training runs and data sets below this folder. Repeatable.",
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option(
@@ -57,8 +57,8 @@ def view(
 
     Only this machine can connect, and only a browser that was let in: the one that is opened, or one that
     shows the token in the file http-token of the home. Recordings are only read. RUN and EPISODE are an id
-    or a unique prefix of one. PATH is a loop, a training run or a data set; those below loops/, training/,
-    learning/ and ablations/ of the home are found without it.
+    or a unique prefix of one. PATH is a loop, an improvement, a training run or a data set; those below
+    loops/, training/, learning/ and ablations/ of the home are found without it.
 
     With --export it writes pages that need no server. They leave out private tasks and tasks that may not be
     trained on, and replace secrets as `export` does.

@@ -38,6 +38,11 @@ class Run:
     """Whether it is being recorded."""
 
     @property
+    def cut_off(self) -> bool:
+        """Whether attempts without an end stay so, until it is resumed."""
+        return self.summary is not None and self.summary.planned > 0 and not self.active
+
+    @property
     def complete(self) -> bool:
         return self.summary is not None and self.summary.done >= self.summary.planned > 0
 
@@ -126,9 +131,11 @@ class Library:
         """Return the attempts that go on in those of `runs` that are being recorded, longest first."""
         found: list[Running] = []
         for run in runs:
-            if run.active:
-                with suppress(StorageError, KeyError), RunReader(self.path(run.id)) as reader:
-                    found += reader.running()
+            with suppress(StorageError, KeyError):
+                interactive = run.summary is not None and not run.summary.planned
+                if run.active or (interactive and is_being_written(self.path(run.id))):
+                    with RunReader(self.path(run.id)) as reader:
+                        found += reader.running()
         return sorted(found, key=lambda one: one.started_us)
 
     def find(self, episode: str) -> tuple[str, str]:

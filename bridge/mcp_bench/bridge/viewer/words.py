@@ -33,12 +33,22 @@ INVALID = {
 }
 
 
-def verdict(episode: StoredEpisode) -> str:
-    """Return the result of an episode in a word or two."""
+CUT_OFF = "cut off"
+
+
+def verdict(episode: StoredEpisode, cut_off: bool = False) -> str:
+    """Return the result of an episode in a word or two.
+
+    Args:
+        episode: an attempt.
+        cut_off: whether nobody records its run any more, so that one without an end never gets one.
+    """
     if episode.invalid is not None:
         return "invalid"
     if episode.partial is None:
-        return "ungraded" if episode.ended_us is not None else "running"
+        if episode.ended_us is not None:
+            return "ungraded"
+        return CUT_OFF if cut_off else "running"
     if episode.strict:
         return "solved"
     return "partly" if episode.partial > 0 else "failed"

@@ -46,7 +46,10 @@ class EpisodePages:
         values = episode_values(document, stored)
         values |= neighbours(self._library.episodes(reader.path), stored)
         values["raw"] = request.query_params.get("text") == "raw"
-        return page_of("episode", review=self._reviews.of(episode), live=stored.ended_us is None, **values)
+        live = stored.ended_us is None
+        if live and self._library.run(reader.path).cut_off:
+            live, values["verdict"] = False, words.verdict(stored, cut_off=True)
+        return page_of("episode", review=self._reviews.of(episode), live=live, **values)
 
     def whole(self, request: Request) -> Response:
         """All of the episode, as `mcp-bench show --json` prints it."""

@@ -134,7 +134,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     shown = [
         episode
         for episode in episodes
-        if (not chosen or verdict(episode) == chosen)
+        if (not chosen or verdict(episode, run.cut_off) == chosen)
         and all(
             word in f"{episode.task} {episode.domain} {episode.split} {episode.id}".lower() for word in words
         )
@@ -148,7 +148,7 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
         "episodes": shown[:EPISODES_ON_A_PAGE],
         "total": len(shown),
         "rows": rows if len(rows) > 1 or any(row["partial"] is not None for row in rows) else [],
-        "counts": Counter(map(verdict, episodes)),
+        "counts": Counter(verdict(episode, run.cut_off) for episode in episodes),
         "q": query.get("q") or "",
         "chosen": chosen,
         **_settings(path),

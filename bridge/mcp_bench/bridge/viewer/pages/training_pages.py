@@ -66,18 +66,21 @@ class TrainingPages:
             raise HTTPException(404, "This is a data set: its page is under /data.")
         return page_of("training_run", **self._run(found), state=state)
 
-    def turn(self, request: Request) -> HTMLResponse:
+    def turn(self, request: Request) -> Response:
         """A turn of a loop: what its model learned from, how, and what it says before and after."""
         found, wanted = self._found(request), request.path_params["turn"]
         all_turns = turns(found.path) if found.kind == "loop" else []
         turn = next((one for one in all_turns if one.number == wanted), None)
         if turn is None:
             raise HTTPException(404, "There is no such turn in this loop.")
+        state = fingerprint(files_of(turn.folder))
+        if unchanged(request, state):
+            return Response(status_code=204)
         before = _before(turn, all_turns)
         split = "test" if request.query_params.get("split") == "test" else "dev"
         flips = turn.flips[split] or Facts()
         return page_of(
-            "turn", found=found, turn=turn, before=before, split=split, splits=SPLITS,
+            "turn", found=found, state=state, turn=turn, before=before, split=split, splits=SPLITS,
             curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
             learned=self._learned(turn.curate.get("data"), turn.folder),
             too_long=self._too_long(turn.folder / "train"),
