@@ -263,8 +263,10 @@ def double(number):
     import gc
     tests = [one for one in gc.get_objects() if type(one).__module__ == "_pytest.python"]
     tests = {one.name: one for one in tests if type(one).__name__ == "Function"}
-    passing, failing = tests["test_double"], tests["test_half"]
-    passing._nodeid, failing._nodeid = failing._nodeid, "tests/test_halves.py::test_other"
+    passing, failing = tests["test_zero"], tests["test_half"]
+    name = "_id" if hasattr(passing, "_id") else "_nodeid"
+    one, other = getattr(passing, name), getattr(failing, name)
+    setattr(passing, name, other), setattr(failing, name, one)
     return number + number
 """
 
@@ -286,8 +288,10 @@ def test_code_under_test_changes_no_name_of_a_test_file(folder: Path, test: str,
 
 
 def test_no_test_passes_under_the_name_of_another(folder: Path) -> None:
+    zero = "+\n+\n+def test_zero():\n+    assert half(0) == 0\n"
     path = folder / "tasks.jsonl"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "PASS_TO_PASS": []}) + "\n")
+    task = json.loads(path.read_text())
+    path.write_text(json.dumps(task | {"test_patch": TEST_PATCH.replace("+3,7", "+3,11") + zero}) + "\n")
     grade, _ = played(edit(RENAME))
     assert (grade.strict, grade.partial) == (False, 0)
 
@@ -309,13 +313,13 @@ def test_no_new_file_replaces_a_package_that_tests_import(folder: Path) -> None:
     clone = folder / "repos" / "our__halves"
     (clone / "tests" / "__init__.py").touch()
     commit(clone)
+    tool = folder / "layer" / "opt" / "swe" / "lib" / "checks.py"
+    tool.write_text("def check(value):\n    assert value\n")
     add_test(
         folder,
-        "from pygments.util import get_bool_opt\nfrom halves import half\n\n\n"
-        "def test_more():\n    assert get_bool_opt({'half': half(4) == 2}, 'half')\n",
+        "from checks import check\nfrom halves import half\n\n\ndef test_more():\n    check(half(4) == 2)\n",
     )
-    always = r"def get_bool_opt(*given):\n    return True\n"
-    fake = f"mkdir pygments; touch pygments/__init__.py; printf '{always}' >pygments/util.py"
+    fake = "echo 'check = print' >checks.py"
     grade, _ = played(fake)
     assert (grade.strict, grade.partial) == (False, 0)
     call = BENCHMARK.reference("our__halves-1")

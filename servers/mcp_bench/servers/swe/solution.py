@@ -69,7 +69,7 @@ def is_protected(path: str, solution: str, named: Collection[str] = ()) -> bool:
     )
 
 
-def test_folders(tests: Tree, named: Collection[str], solution: str) -> tuple[str, ...]:
+def folders_of_tests(tests: Tree, named: Collection[str], solution: str) -> tuple[str, ...]:
     """Return folders, with a slash at the end, that belong to the tests: helpers and data, too.
 
     In each is a test that the task names. Its name says so, or half of its modules are tests. The
@@ -95,9 +95,11 @@ def new_modules(before: Iterable[str], after: Iterable[str]) -> list[str]:
     names = set()
     for path in set(after) - before:
         *folders, last = path.split("/")
+        parts = folders
         if _stem(path) == "__init__":  # it makes a package of a folder that may have been there
             names.update(folders[-1:])
-        parts = [*folders, _stem(path)] if last.endswith(IMPORTED) else folders
+        elif last.endswith(IMPORTED):
+            parts = [*folders, _stem(path)]
         names.update(part for n, part in enumerate(parts, 1) if "/".join(parts[:n]) not in places)
     return sorted(name for name in names if name.isidentifier())
 
@@ -118,7 +120,7 @@ def graded(
         removed: what it removed.
         named: the files of the tests that the task names.
     """
-    own = test_folders(tests, named, solution)
+    own = folders_of_tests(tests, named, solution)
 
     def protected(path: str) -> bool:
         return path.startswith(own) or is_protected(path, solution, named)

@@ -111,7 +111,7 @@ class OwnTests:
         used = known.get("__builtins__")
         if used is not builtins and used is not vars(builtins):
             return False
-        added = [name for name in known if name not in file.names | SET_UP and name[:2] != "__"]
+        added = [name for name in known.keys() - file.names if name not in SET_UP and name[:2] != "__"]
         if file.open:
             added = [name for name in added if name == MARKS or hasattr(builtins, name)]
         return not added

@@ -15,6 +15,7 @@ import builtins
 import hmac
 import os
 import sys
+from collections.abc import Iterator
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
 from types import FunctionType
@@ -44,6 +45,16 @@ class Collected(NamedTuple):
     """Its functions, with their code."""
 
 
+class Watched(NamedTuple):
+    """A module or a class of pytest, as it was before any test was collected."""
+
+    space: Any
+    """Its names, now."""
+    held: "dict[str, Any]"
+    codes: "dict[str, tuple[Any, Any]]"
+    """Its functions, with their code."""
+
+
 def signed_report(*, repository: bool = False) -> Any:
     """Return a plugin that writes the report, or None without a key. The key is only in its closure."""
     try:
@@ -66,7 +77,8 @@ def signed_report(*, repository: bool = False) -> Any:
     getpid, started_by = os.getpid, os.getpid()
     packages = (_pytest.__name__, pluggy.__name__, own_tests.__name__)
     worst: "dict[str, str]" = {}
-    loaded: "dict[Any, Any]" = {}
+    built_in = {name: vars(builtins).get(name) for name in COMPARED}
+    loaded: "list[Watched]" = []
     manager: "list[Any]" = []
     planned: "list[Any]" = []
     collected: "dict[int, Collected]" = {}
@@ -83,20 +95,30 @@ def signed_report(*, repository: bool = False) -> Any:
             value = value.fget
         return value.__code__ if isinstance(value, FunctionType) else None
 
-    def functions(modules: "list[Any]") -> "dict[Any, Any]":
-        """Return pytest's functions by place, with their code, and some built-in ones."""
-        found: "dict[Any, Any]" = {("", name): (vars(builtins).get(name), None) for name in COMPARED}
-        for module in modules:
-            for name, value in list(vars(module).items()):
-                if name in OWN:
-                    continue
-                if (code := code_of(value)) is not None:
-                    found[module, name] = value, code
-                elif isinstance(value, type):
-                    for inner, function in list(vars(value).items()):
-                        if (code := code_of(function)) is not None:
-                            found[module, name, inner] = function, code
-        return found
+    def watched(modules: "list[Any]") -> "Iterator[Watched]":
+        """Yield what the modules of pytest and their classes hold, and some built-in names."""
+        spaces = {id(module): vars(module) for module in modules}
+        for space in list(spaces.values()):
+            spaces.update((id(value), vars(value)) for value in space.values() if isinstance(value, type))
+        for space in spaces.values():
+            held = {name: value for name, value in space.items() if name not in OWN}
+            codes = {
+                name: (value, code_of(value)) for name, value in held.items() if code_of(value) is not None
+            }
+            yield Watched(space, held, codes)
+
+    def defines(value: Any) -> bool:
+        return code_of(value) is not None or (
+            isinstance(value, type) and any(code_of(inner) is not None for inner in vars(value).values())
+        )
+
+    def as_before(one: Watched) -> bool:
+        """Return whether no function was replaced, removed or added. Other values may change."""
+        now, held, codes = dict(one.space), one.held, one.codes
+        for name, value in now.items():
+            if held.get(name) is not value and name not in OWN and (name in codes or defines(value)):
+                return False  # such as a property that says that a report is good
+        return codes.keys() <= now.keys() and all(code_of(value) is code for value, code in codes.values())
 
     def hooks() -> "list[Any]":
         """Return what plugins do, by hook."""
@@ -123,15 +145,13 @@ def signed_report(*, repository: bool = False) -> Any:
             return False
         return all(code_of(value) is code for value, code in one.parts)
 
-    def intact(functions: Any = functions, hooks: Any = hooks) -> bool:
+    def intact(as_before: Any = as_before, hooks: Any = hooks) -> bool:
         if not repository and hooks() != planned:  # its conftest.py files are loaded one by one
             return False
-        now = functions({place[0] for place in loaded if place[0]})
-        if now.keys() != loaded.keys():  # such as a property that says that a report is good
+        compared = vars(builtins)
+        if any(compared.get(name) is not value for name, value in built_in.items()):
             return False
-        return all(
-            now[place][0] is value and now[place][1] is code for place, (value, code) in loaded.items()
-        )
+        return all(map(as_before, loaded))
 
     def named(name: str) -> bool:
         return name in own and tests.named(own[name])
@@ -145,8 +165,8 @@ def signed_report(*, repository: bool = False) -> Any:
         def pytest_sessionstart(self, session: Any) -> None:
             manager.append(session.config.pluginmanager)
             planned.extend(hooks())
-            watched = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
-            loaded.update(functions(watched))
+            ours = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
+            loaded.extend(watched(ours))
 
         @pytest.hookimpl(trylast=True)
         def pytest_collection_finish(self, session: Any) -> None:
