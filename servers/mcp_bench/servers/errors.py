@@ -20,6 +20,12 @@ class WrongUseError(BenchError):
     exit_code = 2
 
 
+class FruitlessError(BenchError):
+    """There is nothing to work on, or going on would do harm. The same command would end like this again."""
+
+    exit_code = 3
+
+
 class UnknownNameError(WrongUseError):
     """A name that is not registered. The text lists the nearest ones."""
 
