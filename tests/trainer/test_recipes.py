@@ -26,6 +26,7 @@ NAMES = [
     "smollm2-1.7b-lora-1gpu",
     "smollm2-135m-cpu",
     "smollm2-135m-gpu",
+    "smollm2-135m-grpo",
     "tiny-cpu",
     "tiny-cpu-grpo",
 ]

@@ -134,6 +134,19 @@ def test_types_without_a_formula_are_counted(tmp_path: Path) -> None:
     assert count_of.parameters()["outside"] > 0
 
 
+def test_a_plan_for_learning_from_reward_has_the_engine() -> None:
+    plan = _plan("tiny-cpu-grpo")
+    found = plan["learning"]
+    assert found["reference"] == found["weights"] == 4 * plan["total"]
+    assert (
+        found["cache"] == 16 * 1024 * 2 * 3 * 2 * 64 * 4
+    )  # requests, tokens, both, layers, heads, sizes, bytes
+    half = _plan("tiny-cpu-grpo", "--set", "rl.row_tokens=4096")["learning"]
+    assert [2 * half[part] for part in ("activations", "logits")] == [found["activations"], found["logits"]]
+    assert _plan("tiny-cpu")["learning"] is None
+    assert "train rl    about" in CliRunner().invoke(train, ["plan", "tiny-cpu-grpo"]).stdout
+
+
 def test_a_plan_starts_without_torch(tmp_path: Path) -> None:
     sizes = {"model_type": "llama", "tie_word_embeddings": True, "max_position_embeddings": 2048}
     (tmp_path / "config.json").write_text(json.dumps({**SMALL, **sizes}))

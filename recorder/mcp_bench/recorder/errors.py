@@ -7,7 +7,7 @@ import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 
-from mcp_bench.servers.errors import NO_RESULT, BenchError
+from mcp_bench.servers.errors import BenchError, FruitlessError
 
 
 class StorageError(BenchError):
@@ -34,10 +34,8 @@ class RunLockedError(StorageError):
     """Another process is writing this run."""
 
 
-class NothingToExportError(BenchError):
+class NothingToExportError(FruitlessError):
     """No recording passed the rules. The text has the number that each rule dropped."""
-
-    exit_code = NO_RESULT
 
 
 class LeakError(BenchError):

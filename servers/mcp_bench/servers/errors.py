@@ -5,9 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator
 
-NO_RESULT = 3
-"""Exit code of a command that worked, and found that nothing can come of it."""
-
 
 class BenchError(Exception):
     """An error that the user can fix. The text says what is wrong, where, and what to do."""
@@ -21,6 +18,12 @@ class WrongUseError(BenchError):
     """The request is invalid, for example an unknown name or options that exclude each other."""
 
     exit_code = 2
+
+
+class FruitlessError(BenchError):
+    """There is nothing to work on, or going on would do harm. The same command would end like this again."""
+
+    exit_code = 3
 
 
 class UnknownNameError(WrongUseError):

@@ -158,7 +158,7 @@ def test_an_empty_result_reports_what_each_rule_dropped(
     record([(planned("x", split="dev"), Episode(partial=0.3))], agent="late")
     result = invoke(export, "--agent", "late", "--split", "dev", "--out", tmp_path / "o")
     assert isinstance(result.exception, NothingToExportError)
-    assert result.exception.exit_code == 1
+    assert result.exception.exit_code == 3
     text = str(result.exception)
     assert "of 8 episodes, 7 by another agent, 1 with a partial score below 0.5" in text
     assert list(tmp_path.glob("*o*")) == [tmp_path / "bench-home"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.inspection.weights import change
 from tests.support.training import tiny_checkpoints
@@ -22,6 +24,7 @@ from tests.support.training.tiny_checkpoints import template
 
 pytestmark = pytest.mark.component
 
+DEV = "simple-contact-details.1.dev.0"
 CHANGED = "model.layers.1.self_attn.o_proj.weight"
 
 
@@ -138,6 +141,38 @@ def test_a_model_that_is_its_base(models: tuple[Path, Path], tmp_path: Path) -> 
     assert "loss +0.000 [+0.000, +0.000]), KL 0.0000, 0.0% of predictions changed" in result.stdout
 
 
+def test_scores_of_another_model_are_not_used(models: tuple[Path, Path], tmp_path: Path) -> None:
+    """The folder names what it measured: other weights in the same place are another model."""
+    out = tmp_path / "inspection"
+    out.mkdir()
+    stored = {
+        "base": weights_of(models[0]), "model": weights_of(models[1]), "benchmark": "saasworld",
+        "dev": [DEV], "max_tokens": 8, "engine": "auto",
+    }  # fmt: skip
+    (out / "inspection.json").write_text(json.dumps(stored), encoding="utf-8")
+    for name in ("base", "model"):
+        (out / f"{name}.json").write_text(json.dumps({"run": "run_none"}), encoding="utf-8")
+    ids = tmp_path / "ids"
+    ids.write_text(DEV, encoding="utf-8")
+    asked = ["--dev", ids, "--out", out, "--max-tokens"]
+    with pytest.raises(WrongUseError, match=r"with another model:"):
+        run(models[0], "--base", models[0], *asked, 8)
+    with pytest.raises(WrongUseError, match=r"with another max_tokens:"):
+        run(models[1], "--base", models[0], *asked, 9)
+    with pytest.raises(BenchError, match="run_none"):  # the same question: its stored run is read
+        run(models[1], "--base", models[0], *asked, 8)
+
+
+def weights_of(folder: Path) -> dict[str, str]:
+    return {path.name: sha256(path.read_bytes()).hexdigest() for path in folder.glob("*.safetensors")}
+
+
+def test_rows_that_are_all_too_long(models: tuple[Path, Path], tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "held-out.jsonl", rows(2))
+    with pytest.raises(BenchError, match=r"2 are over --max-length \(20 tokens"):
+        run(models[1], "--base", models[0], "--data", data, "--max-length", 20)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -147,16 +182,12 @@ def test_a_model_that_is_its_base(models: tuple[Path, Path], tmp_path: Path) -> 
     ],
 )
 def test_what_cannot_be_inspected(words: list[str], said: str) -> None:
-    from mcp_bench.servers.errors import WrongUseError
-
     with pytest.raises(WrongUseError, match=said):
         run(*words)
 
 
 def test_another_models_weights_are_refused(models: tuple[Path, Path], tmp_path: Path) -> None:
     from safetensors.torch import load_file, save_file
-
-    from mcp_bench.servers.errors import WrongUseError
 
     other = tmp_path / "other"
     other.mkdir()

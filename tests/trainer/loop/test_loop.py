@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import yaml
@@ -15,13 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.trainer.cli.loop import ALGORITHMS, loop
+from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
-from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, Algorithm
+from mcp_bench.trainer.loop.report import sections
+from mcp_bench.trainer.loop.scores import scores_by_group
+from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.loop.turns import run_loop
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.rl.algorithms import Name
+from tests.support.bench_commands import Bench
 from tests.support.interrupted import interrupted
 
 pytestmark = pytest.mark.system
@@ -137,10 +140,72 @@ def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.
     assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 
 
-def test_online_algorithms_are_those_of_train_rl() -> None:
-    known = {*get_args(Algorithm)} - {*IMITATION, *PAIRS}
-    assert known == {*get_args(Name)} - {"rft"}  # of a loop, `rft` imitates stored attempts
-    assert get_args(Algorithm) == ALGORITHMS
+@pytest.mark.parametrize(
+    ("algorithm", "why"),
+    [("dpo", "no two attempts at a task differ by 0.3 or more"), ("rft", "no attempt has a score of 0.5")],
+)
+def test_a_turn_with_nothing_to_learn_from_ends(bench_home: Path, algorithm: str, why: str) -> None:
+    """Its attempts are as stored: the oracle's, which are equally good, or those of nobody."""
+    Bench(bench_home).run("record", "--agent", "oracle", "--task", TRAIN[0], "--repeat", "2")
+    [run] = [path.name for path in (bench_home / "runs").glob("run_*")]
+    if algorithm == "rft":
+        Bench(bench_home).run("record", "--agent", "noop", "--task", TRAIN[0])
+    [attempts] = [path.name for path in (bench_home / "runs").glob("run_*") if path.name != run] or [run]
+    folder = LoopFolder(bench_home / "loop")
+    folder.path.mkdir()
+    folder.recipe.write_text(trial_recipe("tiny-cpu", []), encoding="utf-8")
+    settings = LoopSettings(
+        recipe="tiny-cpu", benchmark="saasworld", turns=2, train=[TRAIN[0]], dev=[DEV[0]], test=[],
+        teacher="oracle", algorithm=algorithm,
+    )  # fmt: skip
+    folder.make(settings)
+    measured = {"model": "base", "dev": {**scores_by_group(run, TRAIN), "strict": 0.5}}
+    done = {
+        0: {"base": {"model": "base"}, "measure": measured},
+        1: {
+            "teach": {"run": run}, "curate": {"data": "train.jsonl", "rows": 1}, "train": {"model": "base"},
+            "measure": measured, "flips": {},
+            "gate": {"promoted": True, "why": "better", "against": "base"},
+        },
+        2: {"attempt": {"run": attempts, "model": "base", "scores": measured["dev"]}},
+    }  # fmt: skip
+    for turn, steps in done.items():
+        for name, outcome in steps.items():
+            folder.step(turn, name, lambda outcome=outcome: outcome)
+    lines: list[str] = []
+    history = run_loop(folder, settings, lines.append)
+    last = history["turns"][-1]
+    assert (last["measure"], last["gate"]["promoted"]) == (None, False)
+    assert last["gate"]["why"].startswith(f"nothing to learn from: {why}")
+    assert history["best"] == measured
+    assert lines[-1] == f"turn 2: no model: not promoted ({last['gate']['why']})"
+    assert run_loop(folder, settings, print) == history
+    [summary, *_] = sections(folder.path)
+    assert any(f"no: {last['gate']['why']}" in row for row in summary.tables[0].rows)
+
+
+@pytest.mark.full  # the demo's test covers one turn
+@pytest.mark.parametrize("algorithm", ["dpo", "kto"])
+def test_a_turn_from_pairs(tmp_path: Path, algorithm: str) -> None:
+    """A model that knows two tasks by heart attempts them, hot enough to fail sometimes."""
+    ids = tmp_path / "train.txt"
+    ids.write_text("\n".join(TRAIN), encoding="utf-8")
+    dev = tmp_path / "dev.txt"
+    dev.write_text(DEV[0], encoding="utf-8")
+    out = tmp_path / "loop"
+    small = ["--set", "training.epochs=120", "--set", "preference.learning_rate=1e-4", "--base-steps", "3"]
+    small += ["--attempts", "8", "--temperature", "1.3", "--min-partial", "0.1", "--max-tokens", "80"]
+    asked = ["--recipe", "tiny-cpu", "--turns", "2", "--train", str(ids), "--dev", str(dev), "--test", "0"]
+    begun = command(*asked, *small, "--algorithm", algorithm, "--out", str(out), "--json")
+    done = subprocess.run(begun, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    _, last = json.loads(done.stdout)["turns"]
+    if last["train"]["model"] is None:  # by chance, all attempts were as good, or there was one pair only
+        assert "nothing to learn from" in last["gate"]["why"]
+        return
+    assert last["curate"]["rows"] >= 1 and last["train"]["steps"] >= 1
+    assert Path(last["train"]["model"], "model.safetensors").is_file()
+    assert last["flips"]["dev"]["common_tasks"] == 1
 
 
 @pytest.mark.full  # the demo's test covers one turn

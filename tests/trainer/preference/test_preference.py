@@ -111,6 +111,31 @@ def test_results_of_tools_have_no_loss(start: Path, tmp_path: Path) -> None:
     assert "Found" in ready.tokenizer.decode(list(example.tokens))
 
 
+@pytest.mark.parametrize("why", ["weight", "failed"])
+def test_turns_that_are_not_trained_on_have_no_loss(why: str, start: Path, tmp_path: Path) -> None:
+    [pair] = pairs(1)
+    if why == "weight":
+        pair["rejected"][0]["weight"] = 0
+    else:
+        pair["rejected"][1]["is_error"] = True
+    data = write_rows(tmp_path / "pairs.jsonl", [pair])
+    over = [f"model.base={start}", "model.architecture=null", "data.failed_calls=mask"]
+    ready = make_ready(load_recipe("tiny-cpu", over)[1], str(start), [data])
+    [example] = ready.prepared.rejected  # type: ignore[attr-defined]
+    trained = [token for token, flag in zip(example.tokens, example.trained, strict=True) if flag]
+    text = ready.tokenizer.decode(trained)
+    assert "Done." in text and "find" not in text
+    assert ready.prepared.masked_tokens == example.masked > 0
+
+
+def test_a_pair_with_a_turn_of_half_weight_is_refused(start: Path, tmp_path: Path) -> None:
+    [pair] = pairs(1)
+    pair["chosen"][0]["weight"] = 0.5
+    data = write_rows(tmp_path / "pairs.jsonl", [pair])
+    with pytest.raises(WrongUseError, match="a turn has a weight between 0 and 1"):
+        run("dpo", "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start))
+
+
 @pytest.mark.parametrize("method", ["dpo", "kto"])
 def test_a_resumed_run_equals_an_uninterrupted_one(method: str, start: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "pairs.jsonl", pairs(4))

@@ -5,6 +5,7 @@ The engine is a stand-in that plays the reference, so that all turns of an agent
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -70,6 +71,13 @@ def test_an_agent_rolls_out(bench_home: Path, checkpoint: Path, agent: str) -> N
     assert any(ids == [*prompt, *answer] for prompt, answer in engine.answered)
     assert set(row.logprobs[row.sampled].tolist()) == {LOGPROB}
     assert attempt.reward == 1.0
+
+    for form, names in (("prime-rl", ("token_ids", "mask")), ("verl", ("response_ids", "response_mask"))):
+        out = bench.home / f"{form}.jsonl"
+        bench.run("train", "rollouts", "--run", run.name, "--format", form, "--out", str(out))
+        [exported] = map(json.loads, out.read_text(encoding="utf-8").splitlines())
+        pairs = zip(*(exported[name] for name in names), strict=True)
+        assert [token for token, chosen in pairs if chosen] == row.tokens[row.sampled].tolist()
 
     # nothing that is left has the policy's own secret: an agent could only have it from there
     written = [path for path in bench.home.rglob("*") if path.is_file()]

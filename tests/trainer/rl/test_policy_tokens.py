@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +12,14 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
+from mcp_bench.trainer.engine.api_request import ChatRequest, Message
 from mcp_bench.trainer.engine.app import Policy, make_app
+from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import load
-from mcp_bench.trainer.rl.tokens import Sampled, make_rows
+from mcp_bench.trainer.engine.prompt import make_prompt, render
+from mcp_bench.trainer.engine.sequence import Completion
+from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
+from tests.support.training.byte_tokenizers import QWEN_SPECIAL, byte_tokenizer
 from tests.support.training.tiny_checkpoints import (
     QWEN3_CALL,
     TOOLS,
@@ -23,6 +29,7 @@ from tests.support.training.tiny_checkpoints import (
     save,
     template,
 )
+from tests.support.training.tiny_models import GLM_SPECIAL
 
 pytestmark = pytest.mark.component
 
@@ -57,6 +64,9 @@ class Served:
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
 
+    def get(self, path: str) -> Any:
+        return self._client.get(path)
+
 
 @pytest.fixture
 def policy(checkpoint: Path) -> Iterator[Served]:
@@ -74,6 +84,11 @@ def tokens_of(answer: dict[str, Any]) -> Sampled:
     )  # fmt: skip
 
 
+def uncut(answers: Sequence[Sampled]) -> list[Row]:
+    """Return the rows as if no limit had ended an answer: this model ends few by itself."""
+    return make_rows([replace(answer, cut=False) for answer in answers])
+
+
 def test_a_later_turn_continues_with_the_sampled_tokens(policy: Served) -> None:
     first = policy.ask([QUESTION], tool_choice="required")
     message = first["choices"][0]["message"]
@@ -83,7 +98,7 @@ def test_a_later_turn_continues_with_the_sampled_tokens(policy: Served) -> None:
     assert first["system_fingerprint"] == "7" and not before.cut
     second = tokens_of(policy.ask(history))
     assert second.prompt[: len(before.prompt) + len(before.tokens)] == before.prompt + before.tokens
-    [row] = make_rows([before, second])
+    [row] = uncut([before, second])
     assert int(row.sampled.sum()) == len(before.tokens) + len(second.tokens)
 
     # written anew by the agent, with the same meaning: still the tokens that were sampled
@@ -94,7 +109,56 @@ def test_a_later_turn_continues_with_the_sampled_tokens(policy: Served) -> None:
     # another answer than the policy's: a row of its own
     other = {**message, "tool_calls": [{**call, "function": {**call["function"], "arguments": "{}"}}]}
     forked = tokens_of(policy.ask([QUESTION, other, history[2]]))
-    assert len(make_rows([before, second, forked])) == 2
+    assert len(uncut([before, second, forked])) == 2
+
+
+FAMILIES = {
+    "qwen3": ("hermes", ("<|im_end|>",), QWEN3_CALL, "It is Ada."),
+    # the token that ends an answer begins the next message, as in the question before
+    "glm4moe": (
+        "glm45", ("<|user|>", "<|observation|>"),
+        "\n<think></think>\n<tool_call>find\n<arg_key>name</arg_key>\n<arg_value>Ada</arg_value>\n</tool_call>",
+        "\n<think></think>\nIt is Ada.",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_a_continued_prompt_reads_as_the_template_has_it(family: str, tmp_path: Path) -> None:
+    form, ends, call, text = FAMILIES[family]
+    tokenizer = byte_tokenizer(template(family), QWEN_SPECIAL if family == "qwen3" else GLM_SPECIAL)
+    model = qwen3(len(tokenizer))
+    model.generation_config.eos_token_id = tokenizer.convert_tokens_to_ids(list(ends))
+    model.save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    loaded = load(tmp_path, calls=form, device="cpu", cache_gib=0.01)
+    known = Conversations(loaded)
+    function = {"name": "find", "arguments": '{"name": "Ada"}'}
+    said = {"content": "", "tool_calls": [{"id": "c", "type": "function", "function": function}]}
+    result = {"role": "tool", "tool_call_id": "c", "content": "36"}
+    messages: list[dict[str, Any]] = [QUESTION]
+    prompt: list[int] | None = None
+    for answer, message, following, end in (
+        (call, said, result, ends[-1]),
+        (text, {"content": "It is Ada."}, {"role": "user", "content": "And Ben?"}, ends[0]),
+        (call, said, result, ends[-1]),
+    ):
+        asked = ChatRequest.model_validate({"model": "m", "tools": TOOLS, "messages": messages})
+        if prompt is None:
+            prompt = make_prompt(loaded, asked)[0]
+        tokens = tuple(tokenizer.encode(answer + end, add_special_tokens=False))
+        made = Completion(tokens, answer, (), "stop", 0)
+        whole = {"role": "assistant", **message}
+        known.add(asked, "ep", made, prompt, whole)
+        messages = [*messages, whole, following]
+        asked = asked.model_copy(update={"messages": [Message.model_validate(one) for one in messages]})
+        later = known.prompt(asked, "ep")
+        assert later is not None and later[: len(prompt) + len(tokens)] == [*prompt, *tokens]
+        added = tokenizer.decode(later[len(prompt) + len(tokens) :])
+        whole_text = render(loaded, asked, asked.messages, generation=True)
+        assert whole_text.endswith(added) and added.count(str(following["content"])) == 1
+        assert "Who is Ada" not in added
+        prompt = later
 
 
 def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Served) -> None:
@@ -103,7 +167,14 @@ def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Served) -> None
     assert before.cut
     history = [QUESTION, first["choices"][0]["message"], {"role": "user", "content": "Go on."}]
     second = tokens_of(policy.ask(history))
-    assert len(make_rows([before, second])) == 1
+    assert len(uncut([before, second])) == 1
+
+
+def test_an_unknown_path_does_not_name_the_episode(policy: Served) -> None:
+    answer = policy.get("/ep_secret/v1/nothing")
+    assert answer.status_code == 404 and "ep_secret" not in answer.text
+    assert "GET /v1/nothing" in answer.text
+    assert "ep_secret" not in policy.get("/ep_secret/nothing").text
 
 
 def test_engine_and_trainer_agree_on_the_probabilities(policy: Served) -> None:
@@ -114,7 +185,7 @@ def test_engine_and_trainer_agree_on_the_probabilities(policy: Served) -> None:
         answer = policy.ask(history, temperature=1, seed=turn)
         answers.append(tokens_of(answer))
         history += [answer["choices"][0]["message"], {"role": "user", "content": f"And {turn}?"}]
-    [row] = make_rows(answers)
+    [row] = uncut(answers)
     ids = torch.from_numpy(row.tokens)[None]
     with torch.no_grad():
         logs = policy.model(input_ids=ids).logits[0, :-1].float().log_softmax(-1)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from statistics import fmean
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.trainer.rl import rollout_rows
 from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
-from mcp_bench.trainer.rl.collect import trainable
 from mcp_bench.trainer.rl.credit import advantages, is_flat
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
@@ -39,12 +41,14 @@ def test_turns_that_extend_each_other_are_one_row(turns: list[tuple[list[int], l
     assert row.logprobs.tolist() == [-0.5 if one else 0.0 for one in chosen]
 
 
-def test_a_cut_answer_of_a_later_row_is_not_learned_from() -> None:
-    sampled = [answer([1, 2], [3, 4]), answer([9], [5, 6], cut=True)]
-    [whole, cut] = make_rows(sampled)
-    assert whole.sampled.sum() == cut.sampled.sum() == 2
-    [kept] = trainable(sampled, cut=True)
-    assert kept.tokens.tolist() == [1, 2, 3, 4]
+def test_answers_that_a_limit_cut_off_are_not_learned_from() -> None:
+    """Wherever they are: first, between others, or alone in a row."""
+    cut = answer([1], [2, 3], cut=True)
+    [row] = make_rows([cut, answer([1, 2, 3, 4], [5]), answer([1, 2, 3, 4, 5, 6], [7], cut=True)])
+    assert row.tokens.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert row.sampled.tolist() == [False, False, False, False, True, False, False]
+    assert row.logprobs.tolist() == [0, 0, 0, 0, -0.5, 0, 0]
+    assert make_rows([cut]) == []
 
 
 @given(IDS, IDS, IDS)
@@ -76,6 +80,41 @@ def test_advantages_are_around_the_mean_of_valid_attempts(rewards: list[float | 
 def attempt(reward: float | None, *, strict: bool = False) -> Attempt:
     rows: tuple[Row, ...] = tuple(make_rows([answer([1], [2, 3])]))
     return Attempt("ep", "task", rows, reward, strict)
+
+
+@dataclass
+class Recording:
+    """Stands in for a stored run: its attempts."""
+
+    attempts: list[Attempt]
+
+    def episodes(self) -> list[Attempt]:
+        return self.attempts
+
+
+def test_rollouts_have_the_fields_of_other_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of the schema: names, types and lengths as in prime-rl and verl, which are not installed here."""
+    monkeypatch.setattr(rollout_rows, "read_attempt", lambda reader, attempt: attempt)
+    turns = [answer([1], [2, 3]), answer([1, 2, 3, 4], [5])]
+    made = tuple(make_rows(turns))
+    attempts = [Attempt("a", "t", made, 1.0, calls=1), Attempt("b", "t", made, 0.0), attempt(None)]
+    reader: Any = Recording(attempts)
+
+    def rows(form: Any) -> list[dict[str, Any]]:
+        return list(rollout_rows.rollout_rows([reader], form, baseline="mean", temperature=0.7))
+
+    good, bad = rows("prime-rl")  # an invalid attempt is none
+    assert good == {
+        "token_ids": [1, 2, 3, 4, 5], "mask": [False, True, True, False, True],
+        "logprobs": [0, -0.5, -0.5, 0, -0.5], "temperatures": [0.7] * 5, "env_name": "t",
+        "advantages": [0, 0.5, 0.5, 0, 0.5],
+    }  # fmt: skip
+    assert bad["advantages"] == [0, -0.5, -0.5, 0, -0.5]
+    assert rows("verl")[0] == {
+        "prompt_ids": [1], "response_ids": [2, 3, 4, 5], "response_mask": [1, 1, 0, 1],
+        "response_logprobs": [-0.5, -0.5, 0, -0.5], "reward_score": 1.0, "num_turns": 2, "metrics": {},
+        "extra_fields": {"uid": "t", "episode": "a"},
+    }  # fmt: skip
 
 
 def test_rft_imitates_solved_attempts_of_groups_that_also_failed() -> None:

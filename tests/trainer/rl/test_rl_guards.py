@@ -74,6 +74,25 @@ def test_what_an_update_did_stops_a_run(change: dict[str, float], words: str) ->
         watch.check_update(replace(SOUND, **change), TEN)
 
 
+def test_a_teacher_is_measured_before_it_is_followed() -> None:
+    watch = Watch(Guards())
+    assert not watch.check_gap(None, TEN)  # no attempt of the step was solved
+    assert watch.check_gap(0.1, TEN)
+    assert watch.check_gap(None, TEN)
+    with pytest.raises(CollapsedError, match=r"teacher is worse than the policy: tokens of .* 0.050 nats"):
+        Watch(Guards()).check_gap(-0.05, TEN)
+
+
+def test_a_teacher_that_becomes_worse_stops_a_run() -> None:
+    watch = Watch(Guards(gap_steps=3))
+    for gap in (0.1, -0.3):  # one bad step is noise
+        assert watch.check_gap(gap, TEN)
+    restored = Watch(Guards(gap_steps=3))
+    restored.restore(watch.state())
+    with pytest.raises(CollapsedError, match=r"0\.100 nats less"):
+        restored.check_gap(-0.1, TEN)
+
+
 def test_a_reward_for_a_canary_stops_a_run() -> None:
     with pytest.raises(CollapsedError, match="a canary task gave a reward"):
         Watch(Guards()).check_canaries([replace(ATTEMPT, reward=0.0), ATTEMPT])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from mcp_bench.trainer.rl.loss import Clipping, kl_loss, policy_loss, row_means, trusted
+from mcp_bench.trainer.rl.loss import Clipping, distillation_loss, kl_loss, policy_loss, row_means, trusted
 
 pytestmark = pytest.mark.component
 
@@ -93,6 +93,34 @@ def test_losses_and_gradients_are_those_of_trl(
     for (name, mine), other in zip(model.named_parameters(), theirs.parameters(), strict=True):
         assert mine.grad is not None and other.grad is not None
         torch.testing.assert_close(mine.grad, other.grad, msg=name)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
+@pytest.mark.parametrize("top", [None, 5])
+def test_the_divergence_from_a_teacher_is_that_of_trl(alpha: float, top: int | None) -> None:
+    from trl.experimental.sdpo import loss_utils as theirs
+
+    random = torch.Generator().manual_seed(3)
+    student = (2 * torch.randn(ANSWER, VOCABULARY, generator=random)).requires_grad_()
+    teacher = 2 * torch.randn(ANSWER, VOCABULARY, generator=random)
+    if top is None:
+        expected = theirs.compute_full_logit_self_distillation_loss(
+            student, teacher, distillation_alpha=alpha
+        )
+    else:
+        expected = theirs.compute_topk_self_distillation_loss(
+            student, teacher, distillation_topk=top, distillation_alpha=alpha, distillation_add_tail=True
+        )
+    found = distillation_loss(student, teacher, alpha=alpha, top=top)
+    torch.testing.assert_close(found, expected)
+    [mine], [other] = (torch.autograd.grad(one.sum(), student) for one in (found, expected))
+    torch.testing.assert_close(mine, other)
+
+
+def test_a_padded_vocabulary_has_the_same_divergence() -> None:
+    student, teacher = torch.randn(2, 3, 8, generator=torch.Generator().manual_seed(1))
+    padded = torch.cat([teacher, torch.full((3, 4), 9.0)], dim=1)
+    torch.testing.assert_close(distillation_loss(student, padded), distillation_loss(student, teacher))
 
 
 def test_the_kl_estimate_is_zero_only_for_equal_probabilities() -> None:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cpu_threads import limit_spinning
+from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.plan import Plan, plan_recipe
 from mcp_bench.trainer.serving import Server, serve
 
@@ -180,7 +181,7 @@ def loop(
     benchmark: str = "saasworld", teacher: str = "oracle", teacher_model: str | None = None,
     teacher_options: Mapping[str, Any] | None = None, min_partial: float = 0.5, attempts: int = 2,
     temperature: float = 0.8, patience: int = 2, seed: int = 0,
-    algorithm: Literal["sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo"] = "sft",
+    algorithm: Algorithm = "sft",
     margin: float = 0.3, rl_steps: int = 20, max_tokens: int | None = None, base_steps: int | None = None,
     reasoning: Literal["keep", "drop"] = "drop",
     jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
@@ -206,7 +207,7 @@ def loop(
         temperature: Sampling temperature of these attempts.
         patience: Stop after this many turns in a row without promotion.
         seed: Seed of the base model and the attempts.
-        algorithm: How turns after the first learn; see `mcp_bench.trainer.loop.settings.Algorithm`.
+        algorithm: How turns after the first learn; see `mcp_bench.trainer.methods.Algorithm`.
         margin: Minimum difference between the grades of a pair (dpo, kto).
         rl_steps: Policy updates of a turn that learns online.
         max_tokens: Maximum tokens per answer.

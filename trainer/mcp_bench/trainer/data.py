@@ -8,16 +8,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.servers.errors import NO_RESULT, BenchError, WrongUseError
+from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import Templates, assistant_spans, failed_turns, turn_spans
 
 
-class NothingToTrainOnError(BenchError):
+class NothingToTrainOnError(FruitlessError):
     """All rows were dropped; the text says how many for which reason."""
-
-    exit_code = NO_RESULT
 
 
 @dataclass(frozen=True)
@@ -71,8 +69,9 @@ class Prepared:
 
 
 def prepare(
-    rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False
-) -> Prepared:
+    rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False,
+    limit: str = "data.max_length",
+) -> Prepared:  # fmt: skip
     """Tokenise rows with the training template; drop those over `max_length` or without trained tokens.
 
     Args:
@@ -81,15 +80,14 @@ def prepare(
         templates: the chat templates.
         max_length: the most tokens of a row.
         mask_failed: whether turns whose calls all failed are read, but not trained on.
+        limit: what users call `max_length`.
 
     Raises:
         NothingToTrainOnError: no row is left.
     """
     prepared = Prepared()
     for row in rows:
-        example = tokenise(row, tokenizer, templates)
-        if weights := turn_weights(row, mask_failed=mask_failed):
-            example = _weighted(example, row, weights, tokenizer, templates)
+        example = example_of(row, tokenizer, templates, mask_failed=mask_failed)
         if len(example.tokens) > max_length:
             prepared.too_long.append((example.place, len(example.tokens)))
         elif not any(example.trained):
@@ -98,13 +96,20 @@ def prepare(
             prepared.examples.append(example)
     if not prepared.examples:
         lengths = [length for _, length in prepared.too_long]
-        long = f"{len(lengths)} are over data.max_length ({max_length} tokens" + (
+        long = f"{len(lengths)} are over {limit} ({max_length} tokens" + (
             f"; the shortest has {min(lengths)})" if lengths else ")"
         )
         raise NothingToTrainOnError(
-            f"no rows left to train on: {long}, {len(prepared.untrainable)} have no assistant tokens"
+            f"no rows left: {long}, {len(prepared.untrainable)} have no assistant tokens"
         )
     return prepared
+
+
+def example_of(row: Row, tokenizer: Any, templates: Templates, *, mask_failed: bool) -> Example:
+    """Return a row's tokens, with the weights of its turns; see `prepare`."""
+    example = tokenise(row, tokenizer, templates)
+    weights = turn_weights(row, mask_failed=mask_failed)
+    return _weighted(example, row, weights, tokenizer, templates) if weights else example
 
 
 def tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:

@@ -20,7 +20,13 @@ RESERVE = 0.9
 LOGIT_TOKENS, LOGIT_VOCABULARY = 4096, 32768
 """Size of TRL 1.16's logit tiles (`trl/kernels/chunked_logprob.py`, `trl/trainer/utils.py`)."""
 
+BATCH = 16
+"""Requests that our engine decodes at once."""
+
 Part = Literal["weights", "gradients", "optimizer", "gathered", "activations", "logits"]
+LearningPart = Literal[
+    "weights", "gradients", "optimizer", "reference", "teacher", "activations", "logits", "cache"
+]
 
 
 def device_memory(recipe: Recipe) -> dict[Part, int]:
@@ -39,6 +45,31 @@ def device_memory(recipe: Recipe) -> dict[Part, int]:
         "gathered": _gathered(recipe),
         "activations": _activations(recipe),
         "logits": _logits(recipe, trained_head=not frozen),
+    }
+
+
+def learning_memory(recipe: Recipe) -> dict[LearningPart, int]:
+    """Return the bytes that each part of `train rl` takes, with its engine, on one device.
+
+    The engine answers with the weights that are trained. `reference` is the start; `teacher` is that of
+    `sdpo`, which the other algorithms lack. `cache` is what the engine needs to decode its full batch at the
+    greatest length; it takes more where there is more. Logits are stored as a whole, with their gradient, and
+    those of sampled tokens four times in 32 bits: as if all tokens of a micro-batch were sampled.
+    """
+    size, tokens = recipe.architecture, recipe.rl.row_tokens
+    trained = sum(size.parameters().values())
+    narrow, compute = recipe.training.precision == "bf16", compute_bytes(recipe)
+    wide = 2 if narrow else 4
+    keys = sum(layer.kind != LINEAR for layer in size.layers()) * size.num_key_value_heads * size.head_dim
+    return {
+        "weights": trained * wide,
+        "gradients": trained * wide,
+        "optimizer": trained * 2 * wide,
+        "reference": trained * wide,
+        "teacher": trained * wide,
+        "activations": tokens * sum(_layer_bytes(recipe, tokens)),
+        "logits": tokens * size.vocab_size * (2 * compute + 4 * 4),
+        "cache": BATCH * recipe.data.max_length * 2 * keys * wide,
     }
 
 
@@ -94,15 +125,21 @@ def _activations(recipe: Recipe) -> int:
     """
     size = recipe.architecture
     tokens, compute = device_tokens(recipe), compute_bytes(recipe)
-    eager = recipe.data.max_length if recipe.training.attention == "eager" else 0
-    layers = [
-        _mixer_bytes(size, layer, compute, eager) + _mlp_bytes(size, layer, compute)
-        for layer in size.layers()
-    ]
+    layers = _layer_bytes(recipe, recipe.data.max_length)
     if recipe.training.checkpointing == "off":
         return tokens * sum(layers)
     kept = 2 if recipe.training.checkpointing == "offload" else size.num_hidden_layers
     return tokens * (kept * size.hidden_size * compute + max(layers))
+
+
+def _layer_bytes(recipe: Recipe, longest: int) -> list[int]:
+    """Return the bytes per token that each layer saves; `longest` is the length of a row."""
+    compute, size = compute_bytes(recipe), recipe.architecture
+    eager = longest if recipe.training.attention == "eager" else 0
+    return [
+        _mixer_bytes(size, layer, compute, eager) + _mlp_bytes(size, layer, compute)
+        for layer in size.layers()
+    ]
 
 
 def _mixer_bytes(size: Architecture, layer: Layer, compute: int, eager: int) -> int:

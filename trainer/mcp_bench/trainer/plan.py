@@ -10,7 +10,13 @@ from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Prepared
-from mcp_bench.trainer.memory import device_memory, device_tokens, host_memory, trained_parameters
+from mcp_bench.trainer.memory import (
+    device_memory,
+    device_tokens,
+    host_memory,
+    learning_memory,
+    trained_parameters,
+)
 from mcp_bench.trainer.recipe import Recipe, load_recipe
 from mcp_bench.trainer.refusals import refusals
 
@@ -38,6 +44,8 @@ class Plan:
     steps: int | None
     data: dict[str, Any] | None
     refused: list[str]
+    learning: dict[str, int] | None = None
+    """Memory of `train rl` with its engine; None if the recipe has no section `rl`."""
 
     @property
     def total(self) -> int:
@@ -85,6 +93,11 @@ def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared 
         steps=math.ceil(epoch * recipe.training.epochs) if epoch is not None else None,
         data=_data(prepared) if prepared else None,
         refused=refusals(recipe),
+        learning=(
+            {str(part): size for part, size in learning_memory(recipe).items()}
+            if "rl" in recipe.model_fields_set
+            else None
+        ),
     )
 
 

@@ -84,7 +84,7 @@ def root(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; exit with 0 (done), 1 (something failed) or 2 (wrong use)."""
+    """Run the command line; exit with 0 (done), 1 (something failed), 2 (wrong use) or 3 (fruitless)."""
     hide_arguments()
     try:
         root(prog_name="mcp-bench")

@@ -64,7 +64,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--loop", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
-    help="With --html: show the turns of this loop, and the recordings that --run names.",
+    help="With --html: show the turns of this loop, or the steps of this run of `mcp-bench train rl`, and the"
+    " recordings that --run names.",
 )  # fmt: skip
 @click.option(
     "--view-url", "viewer", metavar="URL",

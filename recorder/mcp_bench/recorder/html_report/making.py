@@ -27,14 +27,16 @@ def kept(episodes: Iterable[StoredEpisode]) -> list[StoredEpisode]:
 
 
 def sections_of_loop(folder: Path) -> Sequence[Section]:
-    """Return the trainer's sections about a loop (entry point `loop` of `mcp_bench.report_sections`).
+    """Return the trainer's sections about a loop, or a run that learned from reward.
+
+    They are the entry points `loop` and `rl` of `mcp_bench.report_sections`.
 
     Raises:
         MissingDependencyError: the trainer is not installed.
         WrongUseError: the folder has no loop.
     """
     try:
-        read = load("report_section", "loop")
+        read = load("report_section", "rl" if (folder / "settings.json").is_file() else "loop")
     except UnknownNameError as error:
         raise MissingDependencyError(f"--loop needs {TRAINER}. Install it: {INSTALL_TRAINER}") from error
     sections: Sequence[Section] = read(folder)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
+from mcp_bench.trainer.methods import Algorithm
 
-ALGORITHMS = ("sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo")
 EPILOG = """\b
 Examples:
   mcp-bench tasks saasworld --split train --tag level-1 --limit 100 --ids > ids.txt
@@ -41,7 +41,7 @@ Examples:
     help="Agent option of the teacher, such as slips=0.2 (repeatable).",
 )  # fmt: skip
 @click.option(
-    "--algorithm", type=click.Choice(ALGORITHMS), default="sft", show_default=True,
+    "--algorithm", type=click.Choice(get_args(Algorithm)), default="sft", show_default=True,
     help="How turns after the first learn. sft: from the teacher's and the best own attempts; rft: from the "
     "own only; dpo, kto: from pairs of them; the others: online, as `train rl`.",
 )  # fmt: skip

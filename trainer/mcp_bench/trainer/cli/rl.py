@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
-NAMES = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
+from mcp_bench.trainer.methods import Learning
+
 EPILOG = """\b
 Examples:
   mcp-bench tasks saasworld --split train --tag level-1 --limit 500 --ids > ids.txt
@@ -16,6 +17,8 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --teacher larger-model
   mcp-bench train rl --resume learned
 """
 
@@ -28,11 +31,15 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--algorithm",
-    type=click.Choice(NAMES),
+    type=click.Choice(get_args(Learning)),
     default="grpo",
     show_default=True,
-    help="How attempts get credit.",
+    help="How attempts get credit, or whom the model follows (sdpo, opd).",
 )
+@click.option(
+    "--teacher", metavar="FOLDER", type=click.Path(path_type=Path),
+    help="With opd: the model that is followed, as for --start. Its vocabulary is that of the start.",
+)  # fmt: skip
 @click.option(
     "--agent", default="chat", show_default=True, metavar="A",
     help="Agent that the model works in, such as codex or claude-code.",
@@ -76,6 +83,9 @@ def rl(
     In each step the model attempts some training tasks, several times each. The attempts are recorded and
     graded like those of any agent. Those that earn more than the others of their group become more likely.
     RECIPE is the name of a built-in recipe or the path of a YAML file; its section `rl` has the settings.
+
+    With sdpo, the model follows itself: its teacher has seen a solved attempt, and what failed. With opd, it
+    follows another model. Neither starts where the teacher is worse.
 
     The model is trained on exactly the tokens that it sampled. Guards stop a run that collapses, and name
     the last good checkpoint. Ctrl-C stops; --resume continues with the last checkpoint.

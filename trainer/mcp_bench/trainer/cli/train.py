@@ -13,6 +13,7 @@ from mcp_bench.trainer.cli.inspect import inspect
 from mcp_bench.trainer.cli.preference import dpo, kto
 from mcp_bench.trainer.cli.rft import rft
 from mcp_bench.trainer.cli.rl import rl
+from mcp_bench.trainer.cli.rollouts import rollouts
 from mcp_bench.trainer.cli.sft import sft
 from mcp_bench.trainer.cli.tiny_base import tiny_base
 
@@ -34,6 +35,7 @@ train.add_command(inspect)
 train.add_command(kto)
 train.add_command(rft)
 train.add_command(rl)
+train.add_command(rollouts)
 train.add_command(sft)
 train.add_command(tiny_base)
 
@@ -111,7 +113,8 @@ def plan(
 
     RECIPE is the name of a built-in recipe (see `mcp-bench train recipes`) or the path of a YAML file.
     Recipes that cannot work are refused with the reason, such as too little memory, or splitting sequences
-    of a model with linear attention. Memory is estimated by formula.
+    of a model with linear attention. Memory is estimated by formula, and for a recipe with a section `rl`
+    also that of `train rl`, with the engine in its process.
 
     With --data and --tokenizer, all rows are tokenised. Rows that are malformed, too long or without
     trainable tokens are listed. The prompt that a server renders before each turn must be a prefix of the
@@ -153,6 +156,9 @@ def _show(plan: Plan, line: str) -> None:
         ("devices", f"{plan.devices}, {plan.device_tokens:,} tokens on each at once"),
         ("memory", f"about {_bytes(plan.needed)} of {_bytes(plan.device_bytes)} per device ({memory})"),
     ]
+    if plan.learning:
+        parts = ", ".join(f"{part} {_bytes(size)}" for part, size in plan.learning.items())
+        lines.append(("train rl", f"about {_bytes(sum(plan.learning.values()))} with its engine ({parts})"))
     if plan.host_bytes:
         lines.append(("host memory", f"{_bytes(plan.host_bytes)} per device, for layer inputs"))
     lines.append(("step", f"{plan.sequences_per_step} sequences, up to {plan.tokens_per_step:,} tokens"))

@@ -6,16 +6,17 @@ import json
 from collections.abc import Callable, Sequence
 from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from mcp_bench.trainer.methods import Method
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.train import Outcome
 
-Method = Literal["sft", "dpo", "kto"]
 OPTIONS = (
     click.option(
         "--tokenizer", metavar="NAME", help="Folder or Hub name of the tokenizer. Default: the base model's."

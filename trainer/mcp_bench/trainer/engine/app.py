@@ -280,7 +280,9 @@ def _from_thread(loop: asyncio.AbstractEventLoop, texts: asyncio.Queue[str | Non
 
 async def _answer_error(request: HttpRequest, error: Exception) -> Response:
     if isinstance(error, HTTPException):
-        where = f"{request.method} {request.url.path}"
+        # what stands before /v1 is the episode of a policy's request: it is none of the agent's business
+        *_, path = request.url.path.rpartition("/v1")
+        where = f"{request.method} /v1{path}" if "/v1" in request.url.path else request.method
         error = ApiError(f"{where}: {error.detail}", status=error.status_code)
     elif not isinstance(error, ApiError):
         error = ApiError(f"the engine failed: {error}", status=500)

@@ -12,6 +12,7 @@ import json
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import takewhile
 from typing import Any
 
 from mcp_bench.trainer.engine.api_request import ChatRequest, Message, text_of
@@ -84,12 +85,32 @@ class Conversations:
             if found is None:
                 return None
             head = found
-        marks = [tokenizer.decode([token], skip_special_tokens=False) for token in self._loaded.ends]
-        start, mark = max((head.rfind(mark), mark) for mark in marks)
-        if start < 0:
+        found_end = self._end(request, end, head, whole, known)
+        if found_end is None:
             return None
+        start, mark = found_end
         later = whole[start + len(mark) if known.ended else start :]
         return [*known.tokens, *tokenizer.encode(later, add_special_tokens=False)]
+
+    def _end(
+        self, request: ChatRequest, end: int, head: str, whole: str, known: Known
+    ) -> tuple[int, str] | None:
+        """Return where the token that ended an answer is in a prompt, and its text; None if it is not there.
+
+        Most templates write it after the answer. In GLM's, it is the one that begins the next message.
+        """
+        decode = self._loaded.tokenizer.decode
+        marks = {decode([token], skip_special_tokens=False): token for token in self._loaded.ends}
+        asked = render(self._loaded, request, request.messages[: end - 1], generation=True)
+        both = takewhile(lambda pair: pair[0] == pair[1], zip(asked, head, strict=False))
+        begun = sum(1 for _ in both)  # earlier messages may end with the same token
+        start, mark = max((head.rfind(mark, max(0, begun - len(mark) + 1)), mark) for mark in marks)
+        if start >= 0:
+            return start, mark
+        following = next((mark for mark in marks if whole.startswith(mark, len(head))), None)
+        if following is None or (known.ended and known.tokens[-1] != marks[following]):
+            return None  # what follows is not what the model ended its answer for
+        return len(head), following
 
     def _as_history(self, request: ChatRequest, end: int, whole: str, known: Known) -> str | None:
         """Return the beginning of a prompt up to the answer, for a template that writes its last one apart.

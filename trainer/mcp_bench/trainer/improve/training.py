@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.recorder.scores.totals import finished
-from mcp_bench.servers.errors import NO_RESULT
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import StepFailedError, export, run
+from mcp_bench.trainer.loop.commands import FruitlessStepError, export, run
 from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.loop.training import train_model
@@ -42,9 +41,7 @@ def train(
     try:
         done |= export(place / "train.jsonl", [*chosen, "--reasoning", settings.reasoning])
         done |= {**train_model(folder.recipe, Path(done["data"]), place / "train", []), **done}
-    except StepFailedError as error:
-        if error.code != NO_RESULT:
-            raise
+    except FruitlessStepError:
         what = (
             "the training diverged" if (place / "train" / "data.json").is_file() else "none of it can be used"
         )
@@ -87,9 +84,7 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
         ]
     try:
         done = run(["train", "rl", *arguments, "--json"])
-    except StepFailedError as error:
-        if error.code != NO_RESULT:
-            raise
+    except FruitlessStepError:
         return {"model": None, "why": "a guard stopped learning from reward", "spent": _spent(out)}
     return {**done, "spent": _spent(out)}
 

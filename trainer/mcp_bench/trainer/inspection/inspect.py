@@ -20,6 +20,7 @@ from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.rows import Row, read_rows
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+from mcp_bench.trainer.sft.run_folder import digest
 
 Report = Callable[[str], None]
 
@@ -110,7 +111,7 @@ def _predictions(
     tokenizer = load_tokenizer(str(model))
     templates = choose_templates(tokenizer, ModelSource(base=str(model)))
     groups: dict[str, list[Example]] = {
-        name: prepare(spread(rows, most), tokenizer, templates, max_length).examples
+        name: prepare(spread(rows, most), tokenizer, templates, max_length, limit="--max-length").examples
         for name, rows in read.items()
     }
     where = find_device(device)
@@ -139,6 +140,7 @@ def _accuracy(
 ) -> Outcome:
     """Record both models on the same tasks; each is a step with a result file."""
     out.mkdir(parents=True, exist_ok=True)
+    _same_question(out / "inspection.json", base, model, settings)
 
     def measured(name: str, folder: Path) -> Outcome:
         def measure() -> Outcome:
@@ -154,3 +156,29 @@ def _accuracy(
         **{name: scores_by_group(run, trained) for name, run in runs.items()},
         "flips": flips(runs["base"], runs["model"]),
     }
+
+
+def _same_question(path: Path, base: Path, model: Path, settings: TrialSettings) -> None:
+    """Store what is measured, or check that a folder of an earlier measurement was asked the same.
+
+    Weights are known by their content: a model that was trained again has the same folder.
+
+    Raises:
+        WrongUseError: something differs.
+    """
+    asked: Outcome = {
+        "base": _weights(base), "model": _weights(model), "benchmark": settings.benchmark,
+        "dev": list(settings.dev), "max_tokens": settings.max_tokens, "engine": settings.engine,
+    }  # fmt: skip
+    stored = once(path, lambda: asked)
+    differ = [name for name, value in asked.items() if stored.get(name) != value]
+    if differ:
+        raise WrongUseError(
+            f"{path.parent} has scores of another measurement, with another {' and another '.join(differ)}: "
+            "choose another folder with --out"
+        )
+
+
+def _weights(folder: Path) -> dict[str, str]:
+    """Return the hash of each file with weights, by its name."""
+    return {path.name: digest(path) for path in sorted(folder.glob("*.safetensors"))}

@@ -18,7 +18,7 @@ import click
 
 from mcp_bench.bridge.cli.settings_files import NO_FILES
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, FruitlessError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
@@ -29,10 +29,9 @@ STDERR = 2
 class StepFailedError(BenchError):
     """A command of a step failed; its output was shown above."""
 
-    def __init__(self, text: str, code: int | None = None) -> None:
-        super().__init__(text)
-        self.code = code
-        """The exit code; None if a signal ended it."""
+
+class FruitlessStepError(StepFailedError):
+    """A command found nothing to work on, or a guard stopped it: trying again is no use."""
 
 
 class RunStoppedError(StepFailedError):
@@ -61,7 +60,8 @@ def run(
         log: file to append other output to, in place of stderr.
 
     Raises:
-        StepFailedError: the command failed.
+        FruitlessStepError: it found nothing to work on.
+        StepFailedError: it failed.
         KeyboardInterrupt: the user pressed Ctrl-C.
     """
     wants_json = "--json" in arguments
@@ -74,7 +74,8 @@ def run(
         document = json.loads(answer.read() or "null")
     if code not in (0, *wrong) or (wants_json and document is None):
         said = "" if log is None else f": see {log}"
-        raise StepFailedError(f"mcp-bench {arguments[0]} failed with exit code {code}{said}", code)
+        kind = FruitlessStepError if code == FruitlessError.exit_code else StepFailedError
+        raise kind(f"mcp-bench {arguments[0]} failed with exit code {code}{said}")
     return document
 
 

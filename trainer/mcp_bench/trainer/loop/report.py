@@ -51,7 +51,7 @@ def sections(folder: Path) -> list[Section]:
         turns = stored_turns(loop, settings.turns)
         measured = [turn for turn in turns if turn.measure]
         return [
-            _summary(settings.turns, measured),
+            _summary(settings.turns, measured, [turn for turn in turns if turn.gate and not turn.measure]),
             *_changes([turn for turn in measured if turn.flips], measured),
             *_parts(measured),
             *training(turns),
@@ -61,12 +61,12 @@ def sections(folder: Path) -> list[Section]:
         raise WrongUseError(f"cannot read the loop in {folder}: {reason}") from error
 
 
-def _summary(most: int, measured: Sequence[Turn]) -> Section:
+def _summary(most: int, measured: Sequence[Turn], fruitless: Sequence[Turn]) -> Section:
     title = "Base and best model"
     if not measured:
         return Section(title, ["No measurements yet."])
     base, best = measured[0], _best(measured)
-    judged = [turn for turn in measured if turn.gate]
+    judged = [*(turn for turn in measured if turn.gate), *fruitless]
     promoted = [turn.name for turn in judged if turn.promoted]
     words = [
         f"{counted(len(judged), 'turn')} of at most {most} finished; promoted: "
@@ -88,6 +88,7 @@ def _summary(most: int, measured: Sequence[Turn]) -> Section:
         [turn.name, turn.verdict, *(_score(turn.scores[split], kind) for split in splits for kind in KINDS)]
         for turn in measured
     ]
+    rows += [[turn.name, turn.verdict, *[Score(None)] * (len(splits) * len(KINDS))] for turn in fruitless]
     columns = ["model", "promoted", *(f"{kind} on {split}" for split in splits for kind in KINDS)]
     charts = [_over_turns(split, measured) for split in splits]
     return Section(title, words, facts, [Table("Scores by turn", columns, rows)], charts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.methods import Algorithm, Imitation, Pairwise
 
 
 class TrialSettings(BaseModel):
@@ -35,12 +36,8 @@ class TrialSettings(BaseModel):
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 
 
-Algorithm = Literal["sft", "rft", "dpo", "kto", "grpo", "dr-grpo", "rloo", "gspo", "cispo"]
-"""How later turns learn. `sft`: the base imitates the teacher and the best own attempts. `rft`: the base
-imitates the own attempts only. `dpo` and `kto`: the best model learns from pairs of its attempts. The others:
-the best model learns online, by `train rl`."""
-PAIRS = ("dpo", "kto")
-IMITATION = ("sft", "rft")
+PAIRS = get_args(Pairwise)
+IMITATION = get_args(Imitation)
 
 
 class LoopSettings(TrialSettings):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.commands import FruitlessStepError, export, record
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
@@ -50,14 +50,16 @@ class Steps:
         chosen = [word for name in runs for word in ("--run", name)]
         chosen += ["--min-partial", str(settings.min_partial), "--best", str(settings.attempts)]
         chosen += ["--dedupe", "exact", "--reasoning", settings.reasoning]
-        return {**export(data, chosen), "runs": list(runs)}
+        none = f"no attempt has a score of {settings.min_partial:g} or more"
+        return {**_exported(turn, data, chosen, none), "runs": list(runs)}
 
     def pair(self, turn: int, run: str) -> Outcome:
         """Export pairs of the model's attempts: the best and the worst at each task."""
         data, settings = self.folder.turn(turn) / "pairs.jsonl", self.settings
         chosen = ["--run", run, "--pairs", "--margin", str(settings.margin)]
         chosen += ["--min-partial", str(settings.min_partial), "--reasoning", settings.reasoning]
-        return {**export(data, chosen), "runs": [run]}
+        none = f"no two attempts at a task differ by {settings.margin:g} or more"
+        return {**_exported(turn, data, chosen, none), "runs": [run]}
 
     def base(self, data: Path) -> Outcome:
         """Make a tiny base model for a recipe without one."""
@@ -68,14 +70,14 @@ class Steps:
     def train(self, turn: int, data: Path, base: Path | None) -> Outcome:
         """Train the base on the data of the turn, or resume that."""
         over = [f"model.base={json.dumps(str(base))}"] if base else []
-        trained = train_model(self.folder.recipe, data, self.folder.turn(turn) / "train", over)
+        trained = _trained(turn, self.folder.recipe, data, self.folder.turn(turn) / "train", over)
         return {**trained, "base": base and str(base)}
 
     def prefer(self, turn: int, data: Path, model: Path) -> Outcome:
         """Train a model on pairs of its attempts, or resume that."""
         out = self.folder.turn(turn) / "train"
         over = [f"model.base={json.dumps(str(model))}"]
-        trained = train_model(self.folder.recipe, data, out, over, self.settings.algorithm)
+        trained = _trained(turn, self.folder.recipe, data, out, over, self.settings.algorithm)
         return {**trained, "base": str(model)}
 
     def learn(self, turn: int, model: Path) -> Outcome:
@@ -130,3 +132,25 @@ class Steps:
         loop = self.folder.path
         turn = model.relative_to(loop).parts[0] if model.is_relative_to(loop) else "base"
         return model_name(f"{loop.name}-{turn}")
+
+
+def _exported(turn: int, data: Path, arguments: Sequence[str], none: str) -> Outcome:
+    """Export the rows of a turn. After the first one, `why` says that there are none."""
+    try:
+        return export(data, arguments)
+    except FruitlessStepError:
+        if turn == 1:
+            raise  # there is no earlier model to stay with
+        return {"rows": 0, "why": f"nothing to learn from: {none}"}
+
+
+def _trained(
+    turn: int, recipe: Path, data: Path, out: Path, over: Sequence[str], method: str = "sft"
+) -> Outcome:
+    """Train a model. After the first turn, `model` is None and `why` says so if no row can be used."""
+    try:
+        return train_model(recipe, data, out, over, method)
+    except FruitlessStepError:
+        if turn == 1:
+            raise
+        return {"model": None, "why": f"nothing to learn from: no row of {data} can be used (see above)"}

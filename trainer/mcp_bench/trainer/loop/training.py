@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.trainer.launch import launcher_arguments
-from mcp_bench.trainer.loop.commands import run
-from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.loop.commands import FruitlessStepError, run
+from mcp_bench.trainer.loop.folder import Outcome, read_step
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
@@ -48,6 +48,8 @@ def train_model(
 def learn_online(recipe: Path, start: Path, tasks: Path, out: Path, options: Sequence[str]) -> Outcome:
     """Let a model learn from reward, or resume that. Return the result and the figures of the run.
 
+    `model` is None, with `why`, if a guard stopped it.
+
     Args:
         recipe: the recipe's file.
         start: the model to start from.
@@ -56,16 +58,24 @@ def learn_online(recipe: Path, start: Path, tasks: Path, out: Path, options: Seq
         options: more options of `mcp-bench train rl`.
     """
     if (out / "settings.json").is_file():
-        run(["train", "rl", "--resume", str(out)])
+        command = ["--resume", str(out)]
     else:
         shutil.rmtree(out, ignore_errors=True)
-        named = ["--start", str(start), "--tasks", str(tasks), "--out", str(out)]
-        run(["train", "rl", str(recipe), *named, *options])
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
+        command = [str(recipe), "--start", str(start), "--tasks", str(tasks), "--out", str(out), *options]
+    try:
+        run(["train", "rl", *command])
+    except FruitlessStepError:
+        why = (read_step(out / "stopped.json") or {}).get("why", "no figures")
+        return {"model": None, "why": f"a guard stopped it: {why}", "start": str(start), **rl_figures(out)}
+    return {"model": str(out / "model"), "start": str(start), **rl_figures(out)}
+
+
+def rl_figures(out: Path) -> Outcome:
+    """Return a summary of a run that learned from reward, also of one that a guard stopped."""
+    metrics = out / "metrics.jsonl"
+    lines = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.is_file() else []
     rewards = [line["reward"] for line in lines if line["reward"] is not None]
     return {
-        "model": str(out / "model"),
-        "start": str(start),
         "steps": len(lines),
         "episodes": sum(line["episodes"] for line in lines),
         "first_reward": rewards[0] if rewards else None,

@@ -20,7 +20,9 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict
     """Run the remaining steps of a loop and return its history: base scores, turns and best model.
 
     The first turn trains the base on the teacher's successful attempts. Later turns do what the algorithm
-    says (see `mcp_bench.trainer.loop.settings.Algorithm`). Scores on `test` are reported and never used.
+    says (see `mcp_bench.trainer.methods.Algorithm`). Scores on `test` are reported and never used.
+
+    A later turn with nothing to learn from ends without a model, and the earlier one stays.
 
     Raises:
         StepFailedError: a command failed or was stopped. Calling again continues with it.
@@ -40,7 +42,8 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict
     for turn in range(1, settings.turns + 1):
         done = _turn(folder, steps, turn, runs, base, best)
         turns.append(done)
-        report(f"turn {turn}: {_line(done['measure'])}: {_word(done)} ({done['gate']['why']})")
+        scored = _line(done["measure"]) if done["measure"] else "no model"
+        report(f"turn {turn}: {scored}: {_word(done)} ({done['gate']['why']})")
         since = 0 if done["gate"]["promoted"] else since + 1
         best = done["measure"] if done["gate"]["promoted"] else best
         if since >= settings.patience:
@@ -67,18 +70,29 @@ def _trained(
         return {}, folder.step(turn, "train", lambda: steps.learn(turn, best))
     if turn > 1:
         runs.append(_attempt(folder, steps, turn, best))
-    if algorithm in PAIRS:
-        curated = folder.step(turn, "curate", lambda: steps.pair(turn, runs[-1]))
-        return curated, folder.step(turn, "train", lambda: steps.prefer(turn, Path(curated["data"]), best))
     own = runs[1:] if algorithm == "rft" else runs
-    curated = folder.step(turn, "curate", lambda: steps.curate(turn, own))
-    return curated, folder.step(turn, "train", lambda: steps.train(turn, Path(curated["data"]), base))
+    pairs = algorithm in PAIRS
+    curated = folder.step(
+        turn, "curate", lambda: steps.pair(turn, runs[-1]) if pairs else steps.curate(turn, own)
+    )
+    if "why" in curated:
+        return curated, {"model": None, "why": curated["why"]}
+    data = Path(curated["data"])
+    return curated, folder.step(
+        turn, "train", lambda: steps.prefer(turn, data, best) if pairs else steps.train(turn, data, base)
+    )
 
 
 def _turn(
     folder: LoopFolder, steps: Steps, turn: int, runs: list[str], base: Path, best: Outcome
 ) -> dict[str, Any]:
     curated, trained = _trained(folder, steps, turn, runs, base, Path(best["model"]))
+    if trained["model"] is None:
+        kept = {"promoted": False, "why": trained["why"], "against": best["model"]}
+        gate = folder.step(turn, "gate", lambda: kept)
+        return {
+            "turn": turn, "curate": curated, "train": trained, "measure": None, "flips": None, "gate": gate
+        }  # fmt: skip
     measured = folder.step(turn, "measure", lambda: steps.measure(turn, Path(trained["model"])))
     changed = folder.step(turn, "flips", lambda: steps.compare(best, measured))
     gate = folder.step(turn, "gate", lambda: _gate(best, measured, changed))

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.data import Example, NothingToTrainOnError, Prepared, tokenise
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.data import Example, NothingToTrainOnError, Prepared, example_of
 from mcp_bench.trainer.rows import Row, conversation, read_objects
 from mcp_bench.trainer.templates import Templates
 
@@ -36,6 +37,10 @@ class PreparedPairs(Prepared):
     @property
     def trained_tokens(self) -> int:
         return sum(sum(example.trained) for example in (*self.examples, *self.rejected))
+
+    @property
+    def masked_tokens(self) -> int:
+        return sum(example.masked for example in (*self.examples, *self.rejected))
 
     @property
     def longest(self) -> int:
@@ -70,19 +75,29 @@ def _pair(place: str, row: dict[str, Any]) -> Pair:
 
 
 def prepare_pairs(
-    pairs: Sequence[Pair], tokenizer: Any, templates: Templates, max_length: int
+    pairs: Sequence[Pair], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False
 ) -> PreparedPairs:
     """Tokenise pairs with the training template; drop those with an attempt over `max_length`.
 
     The loss covers the assistant's tokens of both attempts. Results of tools are read only: they are no
-    choice of the model.
+    choice of the model. Neither have turns with the weight 0, or with `mask_failed` those whose calls all
+    failed.
 
     Raises:
         NothingToTrainOnError: no pair is left.
+        WrongUseError: a turn has a weight between 0 and 1.
     """
     prepared = PreparedPairs()
     for pair in pairs:
-        chosen, rejected = (tokenise(row, tokenizer, templates) for row in (pair.chosen, pair.rejected))
+        chosen, rejected = (
+            example_of(row, tokenizer, templates, mask_failed=mask_failed)
+            for row in (pair.chosen, pair.rejected)
+        )
+        if chosen.weights or rejected.weights:
+            raise WrongUseError(
+                f"{chosen.place}: a turn has a weight between 0 and 1, and a pair compares whole "
+                "attempts: use 0 (not trained on) or 1"
+            )
         longest = max(len(chosen.tokens), len(rejected.tokens))
         if longest > max_length:
             prepared.too_long.append((chosen.place, longest))

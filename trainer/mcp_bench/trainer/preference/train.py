@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.data import NothingToTrainOnError
+from mcp_bench.trainer.methods import Pairwise
 from mcp_bench.trainer.preference.pairs import PreparedPairs, prepare_pairs, read_pairs
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.sft.guards import LossGuard
@@ -23,8 +25,6 @@ from mcp_bench.trainer.sft.train import (
     train,
 )
 
-Method = Literal["dpo", "kto"]
-
 
 def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready:
     """Read and check the input of a run before a model is loaded.
@@ -37,11 +37,15 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     pairs = read_pairs(sources)
     rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
-    prepared = prepare_pairs(pairs, loaded, templates, recipe.data.max_length)
+    prepared = prepare_pairs(
+        pairs, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
+    )
     return checked(Ready(recipe, prepared, loaded, templates))
 
 
-def train_on_pairs(method: Method, folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()) -> Outcome:
+def train_on_pairs(
+    method: Pairwise, folder: RunFolder, ready: Ready, report_to: Sequence[str] = ()
+) -> Outcome:
     """Train to the end or until a signal arrives; see `mcp_bench.trainer.sft.train.train`."""
     return train(folder, ready, report_to, make={"dpo": _dpo, "kto": _kto}[method])
 
@@ -71,7 +75,9 @@ def _kto(
 
     recipe = ready.recipe
     if len(ready.prepared.examples) < 2:
-        raise WrongUseError("KTO needs two pairs at least, for answers that do not belong to their prompts")
+        raise NothingToTrainOnError(
+            "KTO needs two pairs at least, for answers that do not belong to their prompts"
+        )
     return _trainer(
         GuardedKTO, KTOConfig, AttemptBatch, attempt_rows(_pairs(ready), recipe.training.seed), folder, ready,
         accumulate, report_to, on_step, per_device_train_batch_size=2 * sequences,

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from mcp_bench.trainer.methods import Learning
+from mcp_bench.trainer.rl.conversation import Conversation
 from mcp_bench.trainer.rl.credit import Baseline, advantages
 from mcp_bench.trainer.rl.loss import Surrogate
 from mcp_bench.trainer.rl.tokens import Row
@@ -24,6 +26,8 @@ class Attempt:
     cut: bool = False
     """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
     calls: int = 0
+    conversation: Conversation | None = None
+    """For algorithms that make hints of it."""
 
 
 @dataclass(frozen=True)
@@ -37,9 +41,12 @@ class Weighted:
     """The advantage, for the policy loss."""
     ce: float = 0.0
     """For the cross-entropy of what was sampled."""
-
-
-Name = Literal["grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft"]
+    distillation: float = 0.0
+    """For the divergence from the teacher."""
+    hinted: Row | None = None
+    """What the teacher reads: the same sampled tokens after another prompt. None: the row itself."""
+    solved: bool = False
+    """Whether the attempt was solved, to measure the teacher."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +59,23 @@ class Algorithm:
     """Whether each sequence counts the same, long or short. Otherwise each token does (DAPO)."""
     imitates: bool = False
     """Whether solved attempts are imitated, and nothing else is trained on."""
+    teacher: Literal["self", "model"] | None = None
+    """Who is followed, token by token: the policy with hints in its prompt (SDPO,
+    https://arxiv.org/abs/2601.20802), or another model (on-policy distillation,
+    https://arxiv.org/abs/2306.13649). Rewards are not used."""
 
     def weigh(self, group: Sequence[Attempt]) -> list[Weighted]:
-        """Return the rows of a group that there is something to learn from."""
+        """Return the rows of a group that there is something to learn from.
+
+        The hints of `sdpo` are added by `Hints`; an attempt without one has nothing to teach.
+        """
+        if self.teacher is not None:
+            return [
+                Weighted(row, distillation=1.0, solved=attempt.strict)
+                for attempt in group
+                if attempt.reward is not None
+                for row in attempt.rows
+            ]
         if self.imitates:
             solved = [attempt for attempt in group if attempt.strict and attempt.reward is not None]
             some_failed = any(not attempt.strict for attempt in group)
@@ -70,11 +91,13 @@ class Algorithm:
         ]
 
 
-ALGORITHMS: dict[Name, Algorithm] = {
+ALGORITHMS: dict[Learning, Algorithm] = {
     "grpo": Algorithm(baseline="scaled"),
     "dr-grpo": Algorithm(),
     "rloo": Algorithm(baseline="others"),
     "gspo": Algorithm(baseline="scaled", surrogate="gspo", by_sequence=True),
     "cispo": Algorithm(baseline="scaled", surrogate="cispo"),
+    "sdpo": Algorithm(teacher="self"),
     "rft": Algorithm(imitates=True),
+    "opd": Algorithm(teacher="model"),
 }

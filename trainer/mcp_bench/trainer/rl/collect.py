@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-
-import numpy as np
 
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
@@ -16,12 +14,14 @@ from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.loop.commands import record
+from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
-from mcp_bench.trainer.rl.algorithms import Attempt
+from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
+from mcp_bench.trainer.rl.conversation import read_conversation
 from mcp_bench.trainer.rl.folder import RunSettings
 from mcp_bench.trainer.rl.policy_server import Endpoint
 from mcp_bench.trainer.rl.settings import RL
-from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows, read_sampled
+from mcp_bench.trainer.rl.tokens import make_rows, read_sampled
 
 TRAIN = "train"
 CHAT = "chat"
@@ -54,7 +54,8 @@ class Rollouts:
         more = ["--repeat", str(self.rl.attempts), "--seed", str(seed)]
         run = self._record(folder, name, tasks, self.rl.temperature, more)
         with RunReader(runs_dir() / run) as reader:
-            return [read_attempt(reader, episode) for episode in reader.episodes()]
+            hints = ALGORITHMS[self.settings.algorithm].teacher == "self"
+            return [read_attempt(reader, episode, conversation=hints) for episode in reader.episodes()]
 
     def measure(self, folder: Path, name: str, tasks: Sequence[str]) -> str:
         """Record one greedy attempt at each task, and return the run."""
@@ -71,7 +72,11 @@ class Rollouts:
             *more,
         ]
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
-        return record(folder / f"{name}.begun", arguments, folder / "record.log")
+        done = once(
+            folder / f"{name}.run.json",
+            lambda: {"run": record(folder / f"{name}.begun", arguments, folder / "record.log")},
+        )
+        return str(done["run"])
 
 
 def variables(agent: str, root: str) -> dict[str, str]:
@@ -99,7 +104,7 @@ def variables(agent: str, root: str) -> dict[str, str]:
     return {needs.endpoint_variables[0]: base, **dict.fromkeys(needs.login, PLACEHOLDER)}
 
 
-def read_attempt(reader: RunReader, episode: StoredEpisode) -> Attempt:
+def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: bool = False) -> Attempt:
     """Return an attempt with its reward. The reward counts only if the episode is valid and not tainted.
 
     Raises:
@@ -111,23 +116,7 @@ def read_attempt(reader: RunReader, episode: StoredEpisode) -> Attempt:
     valid = episode.invalid is None and episode.partial is not None and episode.taint != "tainted"
     cut = bool(sampled) and sampled[-1].cut
     return Attempt(
-        episode=episode.id, task=episode.task, rows=tuple(trainable(sampled, cut)),
+        episode=episode.id, task=episode.task, rows=tuple(make_rows(sampled)),
         reward=episode.partial if valid and sampled else None, strict=bool(episode.strict), cut=cut,
-        calls=episode.calls,
+        calls=episode.calls, conversation=read_conversation(reader, episode.id) if conversation else None,
     )  # fmt: skip
-
-
-def trainable(sampled: Sequence[Sampled], cut: bool) -> list[Row]:
-    """Return the rows. An answer that the limit cut off keeps its tokens, but is not learned from."""
-    rows = make_rows(sampled)
-    if cut:
-        last = next(row for row in rows if _ends_with(row, sampled[-1]))
-        kept = last.sampled.copy()
-        kept[len(kept) - len(sampled[-1].tokens) :] = False
-        rows[rows.index(last)] = replace(last, sampled=kept)
-    return [row for row in rows if row.sampled.any()]
-
-
-def _ends_with(row: Row, answer: Sampled) -> bool:
-    tokens = np.asarray([*answer.prompt, *answer.tokens])
-    return len(row.tokens) == len(tokens) and bool((row.tokens == tokens).all())

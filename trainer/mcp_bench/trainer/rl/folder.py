@@ -2,8 +2,9 @@
 
 settings.json    what was asked for
 recipe.yaml      the recipe with its overrides
-steps/7/         what the step rolled out: its recordings by name, and record.log
+steps/7/         what the step rolled out: its recordings (*.run.json), and record.log
 metrics.jsonl    a line for each step
+stopped.json     why a guard stopped it, if one did
 checkpoints/     the last two: weights, optimizer, curriculum and guards
 model/           the result, ready to serve
 
@@ -22,7 +23,7 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.rl.algorithms import Name
+from mcp_bench.trainer.methods import Learning
 
 KEPT = 2
 """Checkpoints that are kept."""
@@ -35,7 +36,9 @@ class RunSettings(BaseModel):
 
     start: str
     """Folder of the model that learning starts from."""
-    algorithm: Name
+    algorithm: Learning
+    teacher: str | None = None
+    """Folder of the model that `opd` follows."""
     agent: str = "chat"
     """The agent that the policy works in."""
     benchmark: str
@@ -62,6 +65,7 @@ class RLFolder:
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
+        self.stopped = path / "stopped.json"
 
     def read(self) -> RunSettings:
         """Return the settings of a run.

@@ -6,10 +6,10 @@ import math
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
-from mcp_bench.servers.errors import NO_RESULT, BenchError
+from mcp_bench.servers.errors import FruitlessError
 from mcp_bench.trainer.rl.algorithms import Attempt
 from mcp_bench.trainer.rl.settings import Guards
 
@@ -19,10 +19,8 @@ LEAST_KL = 0.02
 """Nats. Less is never too far."""
 
 
-class CollapsedError(BenchError):
+class CollapsedError(FruitlessError):
     """Learning went wrong. The text names step, reason, some episodes and the last good checkpoint."""
-
-    exit_code = NO_RESULT
 
 
 @dataclass
@@ -35,6 +33,8 @@ class Watch:
     calls: float | None = None
     kls: list[float] = field(default_factory=list)
     flat: deque[float] = field(default_factory=deque)
+    gaps: list[float] = field(default_factory=list)
+    """Of the last steps in which solved attempts had a teacher."""
 
     def check_attempts(self, attempts: Sequence[Attempt], flat: float) -> None:
         """Check what was rolled out, before anything is learned from it.
@@ -84,6 +84,29 @@ class Watch:
                 "a canary task gave a reward: the grader, the world or the agent is open", earned
             )
 
+    def check_gap(self, gap: float | None, attempts: Sequence[Attempt]) -> bool:
+        """Check a teacher before the policy follows it, and return whether it may.
+
+        Args:
+            gap: the difference on solved attempts, or None if there is none to measure.
+            attempts: of the step.
+
+        Raises:
+            CollapsedError: the teacher is worse than the policy.
+        """
+        limits = self.settings
+        if gap is not None:
+            first = not self.gaps
+            self.gaps = [*self.gaps, gap][-limits.gap_steps :]
+            mean = fmean(self.gaps)
+            if mean < limits.gap and (first or len(self.gaps) == limits.gap_steps):
+                raise _collapsed(
+                    f"the teacher is worse than the policy: tokens of solved attempts are {-mean:.3f} nats "
+                    f"less probable for it (rl.guards.gap is {limits.gap:g}), so it would unteach them",
+                    [attempt for attempt in attempts if attempt.strict] or attempts,
+                )
+        return bool(self.gaps)
+
     def check_update(self, figures: Any, attempts: Sequence[Attempt]) -> None:
         """Check an update's `Figures`.
 
@@ -111,12 +134,16 @@ class Watch:
 
     def state(self) -> dict[str, Any]:
         """Return what a resumed run needs."""
-        return {"entropy": self.entropy, "calls": self.calls, "kls": self.kls, "flat": list(self.flat)}
+        return {
+            "entropy": self.entropy, "calls": self.calls, "kls": self.kls, "flat": list(self.flat),
+            "gaps": self.gaps,
+        }  # fmt: skip
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""
         self.entropy, self.calls, self.kls = state["entropy"], state["calls"], list(state["kls"])
         self.flat = deque(state["flat"])
+        self.gaps = list(state.get("gaps", ()))
 
 
 def _collapsed(why: str, attempts: Sequence[Attempt]) -> CollapsedError:

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from mcp_bench.trainer.rl.algorithms import Weighted
-from mcp_bench.trainer.rl.loss import Clipping, Surrogate, kl_loss, policy_loss, trusted
+from mcp_bench.trainer.rl.loss import (
+    Clipping,
+    Surrogate,
+    distillation_loss,
+    kl_loss,
+    policy_loss,
+    trusted,
+)
 from mcp_bench.trainer.rl.settings import RL
 
 
@@ -32,14 +39,25 @@ class Figures:
     """Share of the tokens whose ratio was outside of the bounds."""
     kl: float
     """KL divergence to the start."""
+    teacher: float = 0.0
+    """Divergence from the teacher, of algorithms with one."""
+
+
+@dataclass(frozen=True)
+class Gap:
+    """How much more probable a teacher finds tokens of attempts than the policy did, in nats a token."""
+
+    solved: float | None
+    """None: there is no solved attempt with a teacher's row."""
+    failed: float | None
 
 
 class Learner:
-    """A model, its optimizer, and a frozen copy of the start."""
+    """A model, its optimizer, a frozen copy of the start, and a teacher for algorithms with one."""
 
     def __init__(
         self, model: Any, reference: Any, optimizer: torch.optim.Optimizer, settings: RL, *,
-        max_grad_norm: float, precision: torch.dtype | None = None,
+        max_grad_norm: float, precision: torch.dtype | None = None, teacher: Any = None,
     ) -> None:  # fmt: skip
         """Prepare.
 
@@ -50,7 +68,9 @@ class Learner:
             settings: of the run.
             max_grad_norm: a longer gradient is cut.
             precision: what to compute with; None: the weights' own type.
+            teacher: the model that is followed, frozen.
         """
+        self.teacher = teacher
         self.model, self.reference, self.optimizer, self.settings = model, reference, optimizer, settings
         self._most, self._precision = max_grad_norm, precision
         for group in optimizer.param_groups:
@@ -103,6 +123,14 @@ class Learner:
         bounds = Clipping(settings.clip_below, settings.clip_above)
         each = policy_loss(logprobs, sampled, advantage, rows, surrogate=surrogate, clipping=bounds) * fair
         each = each - imitation * logprobs
+        followed = torch.zeros_like(logprobs)
+        if any(one.distillation for one in batch):
+            with torch.no_grad():
+                taught, _, _ = self._logits(self.teacher, [hinted(one) for one in batch])
+            follow = settings.distillation
+            followed = distillation_loss(logits, taught, alpha=follow.alpha, top=follow.top)
+            wanted = torch.tensor([one.distillation for one in batch], device=device)[rows]
+            each = each + wanted * followed * fair
         with torch.no_grad():
             reference = self._chosen(self.reference, batch)
         kl = kl_loss(logprobs, reference)
@@ -120,7 +148,29 @@ class Learner:
                 "distrusted": float((~fair).sum()),
                 "clipped": float(outside.sum()),
                 "kl": float(kl.sum()),
+                "teacher": float(followed.sum()),
             }
+
+    @torch.no_grad()
+    def gap(self, rows: Sequence[Weighted]) -> Gap:
+        """Return the gap between the teacher and the policy as it sampled."""
+        sums: dict[bool, list[float]] = {True: [], False: []}
+        counts = {True: 0, False: 0}
+        for batch in micro_batches(rows, self.settings.row_tokens):
+            found = self._chosen(self.teacher, [hinted(one) for one in batch])
+            sizes = [int(one.row.sampled.sum()) for one in batch]
+            for one, logprobs in zip(batch, torch.split(found, sizes), strict=True):
+                sampled = float(one.row.logprobs[one.row.sampled].sum())
+                sums[one.solved].append(float(logprobs.sum()) - sampled)
+                counts[one.solved] += len(logprobs)
+        means = {kind: sum(sums[kind]) / count if count else None for kind, count in counts.items()}
+        return Gap(means[True], means[False])
+
+    @torch.no_grad()
+    def follow(self, share: float) -> None:
+        """Move the teacher towards the policy by this share of the way (an exponential moving average)."""
+        for theirs, ours in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
+            theirs.lerp_(ours.to(theirs.dtype), share)
 
     def _chosen(self, model: Any, batch: Sequence[Weighted]) -> Tensor:
         logits, tokens, _ = self._logits(model, batch)
@@ -148,11 +198,20 @@ class Learner:
         )
 
 
+def hinted(one: Weighted) -> Weighted:
+    """Return a row as the teacher reads it."""
+    return one if one.hinted is None else replace(one, row=one.hinted)
+
+
 def micro_batches(rows: Sequence[Weighted], most: int) -> Iterator[list[Weighted]]:
     """Yield rows of similar length together, each batch with at most `most` tokens with padding."""
     batch: list[Weighted] = []
-    for row in sorted(rows, key=lambda one: len(one.row.tokens)):
-        if batch and (len(batch) + 1) * len(row.row.tokens) > most:
+
+    def size(one: Weighted) -> int:
+        return max(len(one.row.tokens), len(hinted(one).row.tokens))
+
+    for row in sorted(rows, key=size):
+        if batch and (len(batch) + 1) * size(row) > most:
             yield batch
             batch = []
         batch.append(row)

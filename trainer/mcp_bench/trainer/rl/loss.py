@@ -1,11 +1,13 @@
 """Losses of policy updates, as pure functions over flat tensors of tokens.
 
 The trainer knows no algorithm: each token has a weight for each loss, and an algorithm fills them in (the cut
-of prime-rl, https://github.com/PrimeIntellect-ai/prime-rl). All tensors have the shape (tokens,) and float32.
+of prime-rl, https://github.com/PrimeIntellect-ai/prime-rl). Tensors have the shape (tokens,), if nothing else
+is said, and float32.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -69,6 +71,46 @@ def trusted(logprobs: Tensor, sampled: Tensor, most: float) -> Tensor:
     would be trained with a wrong ratio.
     """
     return (logprobs.exp() - sampled.exp()).abs() <= most
+
+
+def distillation_loss(
+    student: Tensor, teacher: Tensor, *, alpha: float = 1.0, top: int | None = None
+) -> Tensor:
+    """Return each token's divergence between a student and its teacher.
+
+    The same as TRL's for SDPO (https://arxiv.org/abs/2601.20802).
+
+    Args:
+        student: logits, shape (tokens, vocabulary), with gradient.
+        teacher: logits of the same shape. Two sizes of one vocabulary may be padded differently: what the
+            smaller one lacks is left out.
+        alpha: 1 is the reverse KL divergence, KL(student || teacher); 0 the forward one, KL(teacher ||
+            student); between them, the divergence of both from their mixture, of which the teacher is this
+            share.
+        top: compare only so many tokens, those that are most probable for the student, and the rest as one;
+            None: all.
+    """
+    size = min(student.shape[-1], teacher.shape[-1])
+    ours, theirs = (logits[..., :size].log_softmax(-1) for logits in (student, teacher))
+    if top is not None and top < size:
+        chosen = ours.topk(top, dim=-1).indices
+        ours, theirs = (_with_rest(logs.gather(-1, chosen)) for logs in (ours, theirs))
+    if alpha == 0:
+        return _kl(theirs, ours)
+    if alpha == 1:
+        return _kl(ours, theirs)
+    mixture = torch.logaddexp(ours + math.log(1 - alpha), theirs + math.log(alpha))
+    return (1 - alpha) * _kl(ours, mixture) + alpha * _kl(theirs, mixture)
+
+
+def _kl(of: Tensor, against: Tensor) -> Tensor:
+    return (of.exp() * (of - against)).sum(-1)
+
+
+def _with_rest(logs: Tensor) -> Tensor:
+    """Return log-probabilities with that of everything else as a further entry."""
+    known = torch.logsumexp(logs, dim=-1, keepdim=True).clamp(max=-1e-7)
+    return torch.cat([logs, torch.log(-torch.expm1(known))], dim=-1)
 
 
 def row_means(values: Tensor, rows: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 
 from anyio.from_thread import start_blocking_portal
 
@@ -19,7 +20,10 @@ from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.model_proxy.upstream import EPISODE
 from mcp_bench.trainer.engine.app import Policy, make_app
-from mcp_bench.trainer.engine.load import Loaded
+from mcp_bench.trainer.engine.load import Loaded, load
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.serving.checkpoint import read_checkpoint
+from mcp_bench.trainer.serving.families import choose_parsers, with_tools
 
 LOOPBACK = "127.0.0.1"
 
@@ -52,3 +56,22 @@ def serve_policy(loaded: Loaded, model: str, policy: Policy) -> Iterator[Endpoin
             yield Endpoint(f"http://{LOOPBACK}:{port}/{secret}/{EPISODE}", policy)
         finally:
             serving.cancel()
+
+
+def load_policy(template: Path, folder: str, recipe: Recipe) -> Loaded:
+    """Load a model as the recipe has it, with its engine.
+
+    Args:
+        template: file for the chat template, if the model's own has no tools.
+        folder: the model.
+        recipe: device and precision.
+    """
+    checkpoint = with_tools(read_checkpoint(Path(folder)))
+    if not checkpoint.own_template:
+        template.write_text(checkpoint.chat_template, encoding="utf-8")
+    parsers = choose_parsers(checkpoint, None, None)
+    return load(
+        folder, calls=parsers.tool_calls, reasoning=parsers.reasoning, device=recipe.hardware.device,
+        dtype="bfloat16" if recipe.training.precision == "bf16" else "float32",
+        template=None if checkpoint.own_template else template,
+    )  # fmt: skip

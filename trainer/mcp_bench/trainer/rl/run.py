@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
@@ -13,9 +14,9 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.trainer.engine.app import Policy
-from mcp_bench.trainer.engine.load import Loaded, load
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import model_name
 from mcp_bench.trainer.loop.scores import scores
@@ -26,10 +27,10 @@ from mcp_bench.trainer.rl.credit import is_flat
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError, Watch
+from mcp_bench.trainer.rl.hints import Hints
 from mcp_bench.trainer.rl.learner import Learner
-from mcp_bench.trainer.rl.policy_server import serve_policy
-from mcp_bench.trainer.serving.checkpoint import read_checkpoint
-from mcp_bench.trainer.serving.families import choose_parsers, with_tools
+from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
+from mcp_bench.trainer.rl.teacher import set_teacher
 from mcp_bench.trainer.sft.model import save_result
 from mcp_bench.trainer.sft.muon import MuonAdamW
 
@@ -48,6 +49,7 @@ def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
     torch.manual_seed(settings.seed)
     run = _Run(folder, settings, recipe)
     begun = run.restore()
+    folder.stopped.unlink(missing_ok=True)
     with serve_policy(run.loaded, run.model, Policy(lambda: str(run.step))) as endpoint:
         run.rollouts = Rollouts(endpoint, run.model, settings, recipe.rl)
         if begun == 0:
@@ -67,7 +69,8 @@ class _Run:
         self.rollouts: Rollouts
         self.model = model_name(folder.path.name)
         self.algorithm = ALGORITHMS[settings.algorithm]
-        self.loaded = _load(folder, settings.start, recipe)
+        self.loaded = load_policy(folder.path / "chat_template.jinja", settings.start, recipe)
+        self.loaded.model.requires_grad_(requires_grad=True)
         model = self.loaded.model
         training = recipe.training
         if training.optimizer == "muon":
@@ -85,6 +88,8 @@ class _Run:
         self.learner = Learner(
             model, reference, optimizer, recipe.rl, max_grad_norm=training.max_grad_norm, precision=half
         )
+        self.teacher = set_teacher(self.learner, folder, settings, recipe)
+        self.hints = Hints(self.loaded) if self.algorithm.teacher == "self" else None
         self.curriculum = Curriculum(settings.tasks, lambda task: family(task, task), settings.seed)
         self.watch = Watch(recipe.rl.guards)
 
@@ -99,6 +104,8 @@ class _Run:
             self.learner.optimizer.load_state_dict(state["optimizer"])
             self.curriculum.restore(state["curriculum"])
             self.watch.restore(state["watch"])
+            if "teacher" in state:
+                self.learner.teacher.load_state_dict(state["teacher"])
             self.loaded.engine.weights_changed()
         return self.step
 
@@ -115,11 +122,15 @@ class _Run:
             self.watch.check_attempts(attempts, flat)
             line = self._describe(attempts, flat)
             if rows:
+                line |= self._follow(rows, attempts)
+            if rows and line.get("followed", True):
                 line |= self._learn(step, rows, attempts)
         except CollapsedError as error:
             last = self.folder.last_checkpoint()
             where = f"The last good checkpoint is {last}" if last else "There is no checkpoint"
-            raise CollapsedError(f"step {step}: {error}. {where}") from None
+            why = f"step {step}: {error}. {where}"
+            write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
+            raise CollapsedError(why) from None
         self.step = step
         self.loaded.engine.weights_changed()
         seconds = {"rollout_seconds": rolled - started, "seconds": time.monotonic() - started}
@@ -159,9 +170,12 @@ class _Run:
                 rewards = [attempt.reward for attempt in group]
                 groups += 1
                 flat += is_flat(rewards)
-                rows += self.algorithm.weigh(group)
+                weighed = self.algorithm.weigh(group)
+                rows += weighed if self.hints is None else self.hints.add(group, weighed)
                 self.curriculum.learned(group[0].task, [reward for reward in rewards if reward is not None])
             attempts += made
+        if self.teacher is not None:
+            self.teacher.check(self.rollouts, place, self._seed(step, 0), attempts)
         if self.settings.canaries:
             tried = self.rollouts.attempts(place, "canaries", self.settings.canaries, self._seed(step, 99))
             self.watch.check_canaries(tried)
@@ -185,7 +199,17 @@ class _Run:
         except FloatingPointError as error:
             raise CollapsedError(f"{error}, on episodes such as {attempts[0].episode}") from None
         self.watch.check_update(figures, attempts)
+        if self.hints is not None and rl.distillation.teacher == "slow":
+            self.learner.follow(rl.distillation.follow)
         return asdict(figures)
+
+    def _follow(self, rows: Sequence[Weighted], attempts: Sequence[Attempt]) -> dict[str, Any]:
+        """Compare the policy with its teacher, if it has one, and return whether it may follow."""
+        if self.algorithm.teacher is None:
+            return {}
+        gap = self.learner.gap(rows)
+        may = self.hints is None or self.watch.check_gap(gap.solved, attempts)
+        return {"gap_solved": gap.solved, "gap_failed": gap.failed, "taught_rows": len(rows), "followed": may}
 
     def _describe(self, attempts: Sequence[Attempt], flat: float) -> dict[str, Any]:
         valid = [attempt for attempt in attempts if attempt.reward is not None]
@@ -210,23 +234,10 @@ class _Run:
             "curriculum": self.curriculum.state(),
             "watch": self.watch.state(),
         }
+        if self.hints is not None:
+            state["teacher"] = self.learner.teacher.state_dict()
         torch.save(state, made / "state.pt")
         self.folder.keep(made, step)
-
-
-def _load(folder: RLFolder, start: str, recipe: Recipe) -> Loaded:
-    checkpoint = with_tools(read_checkpoint(Path(start)))
-    template = None
-    if not checkpoint.own_template:
-        template = folder.path / "chat_template.jinja"
-        template.write_text(checkpoint.chat_template, encoding="utf-8")
-    parsers = choose_parsers(checkpoint, None, None)
-    loaded = load(
-        start, calls=parsers.tool_calls, reasoning=parsers.reasoning, device=recipe.hardware.device,
-        dtype="bfloat16" if recipe.training.precision == "bf16" else "float32", template=template,
-    )  # fmt: skip
-    loaded.model.requires_grad_(requires_grad=True)
-    return loaded
 
 
 def _groups(attempts: Sequence[Attempt]) -> list[list[Attempt]]:
@@ -241,6 +252,10 @@ def _shown(line: dict[str, Any], steps: int) -> str:
     if line["reward"] is not None:
         parts.append(f"reward {line['reward']:.3f}, strict {line['strict']:.3f}")
     parts.append(f"flat {line['flat']:.0%}")
+    if line.get("gap_solved") is not None:
+        parts.append(f"teacher {line['gap_solved']:+.3f} nats on solved attempts")
+    if line.get("followed") is False:
+        parts.append("nothing learned: no solved attempt has another one to measure the teacher by")
     if "loss" in line:
         parts.append(
             f"{line['tokens']:,} tokens, entropy {line['entropy']:.3f}, KL {line['kl']:.4f}, mismatch "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
 
 from mcp_bench.trainer.recipe_section import Section
@@ -24,8 +26,25 @@ class Guards(Section):
     """Share of attempts that a limit of tokens ended."""
     invalid: float = Field(default=0.1, gt=0, le=1)
     """Share of invalid episodes."""
+    gap: float = 0.0
+    """Of `sdpo`: how much more probable the teacher has to find the tokens of solved attempts than the policy
+    does, in nats a token. It is checked before the first update, and then over `gap_steps` steps."""
+    gap_steps: PositiveInt = 5
     calls: float = Field(default=0.1, ge=0, lt=1)
     """Calls per attempt against the first step: below this share tool use has died out."""
+
+
+class Distillation(Section):
+    """The loss of `sdpo` and `opd`: how far the policy is from its teacher."""
+
+    alpha: float = Field(default=1.0, ge=0, le=1)
+    """1: reverse KL divergence; 0: forward; between them: both, from their mixture."""
+    top: PositiveInt | None = None
+    """Compare the most probable tokens only, and the rest as one. Default: the whole vocabulary."""
+    teacher: Literal["frozen", "slow"] = "slow"
+    """Of `sdpo`: the start, or an average of the policy over the last updates."""
+    follow: float = Field(default=0.05, gt=0, lt=1)
+    """How far a slow teacher goes towards the policy with each step."""
 
 
 class RL(Section):
@@ -57,4 +76,5 @@ class RL(Section):
     """Most tokens of a micro-batch, with padding."""
     save_every: PositiveInt = 5
     """Steps between checkpoints."""
+    distillation: Distillation = Distillation()
     guards: Guards = Guards()

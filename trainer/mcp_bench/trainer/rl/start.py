@@ -36,10 +36,7 @@ def begin(
     """
     _, loaded = load_recipe(recipe, overrides)
     whole_on_one_device(loaded)
-    folder = Path(located(str(start)))
-    if is_adapter(folder):
-        raise WrongUseError(f"{start} is an adapter: serve-model merges it; give the merged model's folder")
-    read_checkpoint(folder)
+    folder = _whole(start)
     variables(choices["agent"], "")
     benchmark = choices["benchmark"]
     listed = {
@@ -47,7 +44,39 @@ def begin(
         "canaries": task_ids(benchmark, "train", choices["canaries"]) if choices["canaries"] else [],
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
-    settings = check(RunSettings, {**choices, **listed, "start": str(folder.absolute())})
+    teacher = _teacher(choices["algorithm"], choices.get("teacher"), folder)
+    settings = check(RunSettings, {**choices, **listed, "start": str(folder.absolute()), "teacher": teacher})
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made
+
+
+def _whole(name: Path) -> Path:
+    """Return the folder of a model with all of its weights."""
+    folder = Path(located(str(name)))
+    if is_adapter(folder):
+        raise WrongUseError(f"{name} is an adapter: serve-model merges it; give the merged model's folder")
+    read_checkpoint(folder)
+    return folder
+
+
+def _teacher(algorithm: str, name: Path | None, start: Path) -> str | None:
+    """Return the folder of the model that is followed, if the algorithm follows one.
+
+    Raises:
+        WrongUseError: it is missing, or cannot read the tokens of the start.
+    """
+    if (algorithm == "opd") != (name is not None):
+        raise WrongUseError("--teacher names the model that --algorithm opd follows: use both, or none")
+    if name is None:
+        return None
+    from mcp_bench.trainer.tokenizer import load_tokenizer
+
+    folder = _whole(name)
+    ours, theirs = (load_tokenizer(str(one)).get_vocab() for one in (start, folder))
+    if ours != theirs:
+        raise WrongUseError(
+            f"{name} has another vocabulary than {start} ({len(theirs):,} and {len(ours):,} tokens): a "
+            "teacher reads the tokens of the start, so it needs the same ones"
+        )
+    return str(folder.absolute())

@@ -38,30 +38,46 @@ class Row:
 
     tokens: npt.NDArray[np.int64]
     sampled: npt.NDArray[np.bool_]
-    """Which tokens the policy chose. The others are prompts, tool results and the template's."""
+    """Which tokens the policy chose and learns from. The others are prompts, tool results, the template's,
+    and answers that a limit cut off."""
     logprobs: npt.NDArray[np.float32]
     """Of the sampled tokens; 0 elsewhere."""
+    prompt: int = 0
+    """Tokens of the first prompt."""
+    answer: int = 0
+    """The number of the row's first answer among those of its episode, from 0."""
 
 
 def make_rows(answers: Iterable[Sampled]) -> list[Row]:
     """Return the rows of an episode: a new one begins where a prompt does not extend the tokens so far.
 
     An agent that rewrites its history, or asks beside it, makes several rows. None of their tokens is lost.
+    An answer that a limit cut off keeps its tokens, but is not learned from. Rows of such answers are left
+    out.
     """
     rows: list[tuple[list[int], list[bool], list[float]]] = []
-    for answer in answers:
+    begun: list[tuple[int, int]] = []
+    for number, answer in enumerate(answers):
         open_row = next((row for row in reversed(rows) if _extends(row[0], answer.prompt)), None)
         if open_row is None:
             open_row = ([], [], [])
             rows.append(open_row)
+            begun.append((len(answer.prompt), number))
         tokens, sampled, logprobs = open_row
         later = answer.prompt[len(tokens) :]
         tokens += [*later, *answer.tokens]
-        sampled += [*[False] * len(later), *[True] * len(answer.tokens)]
-        logprobs += [*[0.0] * len(later), *answer.logprobs]
+        kept = not answer.cut
+        sampled += [*[False] * len(later), *[kept] * len(answer.tokens)]
+        logprobs += [*[0.0] * len(later), *(answer.logprobs if kept else [0.0] * len(answer.tokens))]
     return [
-        Row(np.asarray(tokens, np.int64), np.asarray(sampled, np.bool_), np.asarray(logprobs, np.float32))
-        for tokens, sampled, logprobs in rows
+        Row(
+            np.asarray(tokens, np.int64),
+            np.asarray(sampled, np.bool_),
+            np.asarray(logprobs, np.float32),
+            *first,
+        )
+        for (tokens, sampled, logprobs), first in zip(rows, begun, strict=True)
+        if any(sampled)
     ]
 
 

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from mcp_bench.servers.errors import NO_RESULT, BenchError
+from mcp_bench.servers.errors import FruitlessError
 
 WINDOW = 20
 """Number of steps to average the loss over."""
@@ -17,13 +17,11 @@ MARGIN = 1.0
 Hard batches and warm-up stay far below that."""
 
 
-class DivergedError(BenchError):
+class DivergedError(FruitlessError):
     """The loss or gradient is not finite, or the loss exploded.
 
     The text names the step, the rows and the last good checkpoint.
     """
-
-    exit_code = NO_RESULT
 
 
 @dataclass

@@ -1,0 +1,59 @@
+"""The page about a run that learned from reward."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from mcp_bench.recorder.cli.report import report
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.report import sections
+
+pytestmark = pytest.mark.component
+
+
+def line(step: int, **more: Any) -> dict[str, Any]:
+    return {"step": step, "episodes": 8, "invalid": 0, "reward": 0.5, "strict": 0.25, "flat": 0.0, **more}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RLFolder:
+    made = RLFolder(tmp_path / "learned")
+    made.path.mkdir()
+    made.make(
+        RunSettings(start="model", algorithm="sdpo", benchmark="saasworld", tasks=("t",), steps=3),
+        "summary: x",
+    )
+    return made
+
+
+def test_a_run_that_has_not_begun(folder: RLFolder) -> None:
+    [section] = sections(folder.path)
+    assert (section.words, section.charts) == (["No step is finished yet."], ())
+
+
+def test_charts_show_what_was_measured_only(folder: RLFolder) -> None:
+    folder.add(line(1))
+    folder.add(line(2, loss=0.1, entropy=0.4, kl=0.0, teacher=0.3, gap_solved=0.02))
+    folder.stopped.write_text(json.dumps({"step": 3, "why": "step 3: the entropy is low"}), encoding="utf-8")
+    [section] = sections(folder.path)
+    assert [chart.name for chart in section.charts] == ["rl-reward", "rl-entropy", "rl-teacher"]
+    assert section.words[0].startswith("2 steps of 3, 16 episodes; 1 step updated")
+    assert "A guard stopped it: step 3" in section.words[1]
+    assert "gap solved" in section.tables[0].columns and "seconds" not in section.tables[0].columns
+
+
+def test_the_page(folder: RLFolder, tmp_path: Path, bench_home: Path) -> None:
+    for step in (1, 2):
+        folder.add(line(step, loss=0.1 * step, entropy=0.4, kl=0.01))
+    page = tmp_path / "page.html"
+    done = CliRunner().invoke(
+        report, ["--html", str(page), "--loop", str(folder.path)], catch_exceptions=False
+    )
+    assert done.exit_code == 0, done.output
+    text = page.read_text(encoding="utf-8")
+    assert "Learning from reward (sdpo)" in text and text.count("<svg") >= 3

@@ -1,0 +1,82 @@
+"""Whom a policy follows: itself with hints (SDPO), or another model (on-policy distillation)."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mcp_bench.trainer.engine.app import Policy
+from mcp_bench.trainer.engine.load import Loaded
+from mcp_bench.trainer.loop.folder import once
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
+from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.guards import CollapsedError
+from mcp_bench.trainer.rl.learner import Learner
+from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
+
+
+class OtherModel:
+    """Another model as the teacher."""
+
+    def __init__(self, loaded: Loaded, figures: Path) -> None:
+        """Prepare.
+
+        Args:
+            loaded: the model.
+            figures: file for what it earned.
+        """
+        self._loaded, self._figures = loaded, figures
+
+    def check(self, rollouts: Rollouts, place: Path, seed: int, attempts: Sequence[Attempt]) -> None:
+        """Let the teacher attempt the tasks of the first step, as often as the policy did. Once in a run.
+
+        Args:
+            rollouts: those of the policy.
+            place: the step's folder.
+            seed: of the worlds.
+            attempts: the policy's.
+
+        Raises:
+            CollapsedError: the teacher earned less than the policy, or nothing.
+        """
+
+        def measure() -> dict[str, Any]:
+            with serve_policy(self._loaded, "teacher", Policy(lambda: "teacher")) as endpoint:
+                theirs = replace(rollouts, endpoint=endpoint, model="teacher")
+                tasks = list(dict.fromkeys(attempt.task for attempt in attempts))
+                made = theirs.attempts(place, "teacher", tasks, seed)
+            return {"reward": _reward(made), "policy": _reward(attempts), "episodes": len(made)}
+
+        found = once(self._figures, measure)
+        if found["reward"] < found["policy"] or not found["reward"]:
+            raise CollapsedError(
+                f"the teacher is worse than the policy: it earned {found['reward']:.3f} with "
+                f"{found['episodes']} attempts at the same tasks, the policy {found['policy']:.3f}"
+            )
+
+
+def set_teacher(
+    learner: Learner, folder: RLFolder, settings: RunSettings, recipe: Recipe
+) -> OtherModel | None:
+    """Give a learner the teacher of its algorithm, and return it if it is another model."""
+    kind = ALGORITHMS[settings.algorithm].teacher
+    if kind == "self":
+        frozen = recipe.rl.distillation.teacher == "frozen"
+        learner.teacher = learner.reference if frozen else copy.deepcopy(learner.reference)
+    if kind != "model":
+        return None
+    assert settings.teacher is not None  # noqa: S101 - checked at the start
+    loaded = load_policy(folder.path / "teacher.jinja", settings.teacher, recipe)
+    learner.teacher = loaded.model.requires_grad_(requires_grad=False)
+    return OtherModel(loaded, folder.path / "teacher.json")
+
+
+def _reward(attempts: Sequence[Attempt]) -> float:
+    earned = [attempt.reward for attempt in attempts if attempt.reward is not None]
+    return fmean(earned) if earned else 0.0
