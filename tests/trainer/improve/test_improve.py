@@ -97,6 +97,15 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
     assert "dev" not in answers
 
 
+def test_a_feedback_agent_that_crashes_has_proposed_nothing(tmp_path: Path) -> None:
+    """Its generation is not used up: the next start asks again."""
+    broken = tmp_path / "broken.py"
+    broken.write_text("raise SystemExit(7)")
+    result = improved(tmp_path, "--feedback-agent", "script", "--feedback-option", f"file={broken}")
+    assert "it crashed before its first call" in str(result.exception)
+    assert not (tmp_path / "out" / "generation-1" / "proposal.json").exists()
+
+
 def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
     """Texts that were tried or are there, tools that are not there, options that the agent does not take."""
     start = harness(tmp_path / "start", "Be calm.")
