@@ -15,7 +15,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.loop import commands
-from tests.support.bench_commands import FIXTURES, ROOT_MODULE
+from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.forked import module_command
 from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing
 
@@ -100,7 +100,7 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
 def test_a_feedback_agent_that_crashes_has_proposed_nothing(tmp_path: Path) -> None:
     """Its generation is not used up: the next start asks again."""
     broken = tmp_path / "broken.py"
-    broken.write_text("raise SystemExit(7)")
+    broken.write_text(f"{RPC}\nServer().connect()\nraise SystemExit(7)\n")
     result = improved(tmp_path, "--feedback-agent", "script", "--feedback-option", f"file={broken}")
     assert "it crashed before its first call" in str(result.exception)
     assert not (tmp_path / "out" / "generation-1" / "proposal.json").exists()
