@@ -126,6 +126,15 @@ def test_partial_credit_decides_where_scores_differ_or_are_missing() -> None:
     assert comparable([{}, {}]) == ([{}, {}], None)
 
 
+def test_an_attempt_that_measured_nothing_counts_as_the_baseline() -> None:
+    known = SIZE.model_copy(update={"baseline": 3.0})
+    (before, after), measure = comparable(
+        [{"t0": [Graded(0.0, False, None)]}, {"t0": [Graded(0.9, False, known)]}]
+    )
+    assert (before, after) == ({"t0": [(-3.0, False)]}, {"t0": [(-2.0, False)]})
+    assert measure == SIZE.measure
+
+
 @given(st.sets(st.text(max_size=8), max_size=40), st.text(max_size=8))
 def test_halves_are_disjoint_and_stable(ids: set[str], more: str) -> None:
     gate, held = halves(sorted(ids))

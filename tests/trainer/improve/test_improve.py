@@ -15,7 +15,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.loop import commands
-from tests.support.bench_commands import FIXTURES, ROOT_MODULE
+from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.forked import module_command
 from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing
 
@@ -95,6 +95,15 @@ def test_a_feedback_agent_reads_edits_and_proposes(tmp_path: Path) -> None:
     answers = agent.with_name("proposing.py.answers").read_text()
     assert "doors oak | partial 0.50" in answers and HELD not in answers
     assert "dev" not in answers
+
+
+def test_a_feedback_agent_that_crashes_has_proposed_nothing(tmp_path: Path) -> None:
+    """Its generation is not used up: the next start asks again."""
+    broken = tmp_path / "broken.py"
+    broken.write_text(f"{RPC}\nServer().connect()\nraise SystemExit(7)\n")
+    result = improved(tmp_path, "--feedback-agent", "script", "--feedback-option", f"file={broken}")
+    assert "it crashed before its first call" in str(result.exception)
+    assert not (tmp_path / "out" / "generation-1" / "proposal.json").exists()
 
 
 def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from mcp_bench.bridge.harness.folder import Harness
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
 from mcp_bench.trainer.improve.measured import comparable
+from mcp_bench.trainer.improve.on_test import on_test
 from mcp_bench.trainer.improve.policy import Past, choose
 from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
@@ -42,6 +43,8 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
         write_texts(folder.path / "best", texts_of(best))
     if settings.test:
         _test(work.recordings, history, report)
+        found = on_test(folder, history)
+        history["on_test"] = None if found is None else found.document()
     history["spent"] = work.recordings.spent()
     folder.store_history(history)
     return history

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import NamedTuple
 
 from mcp_bench.servers.grading import Measure, Score
@@ -21,18 +22,31 @@ def comparable(sides: Sequence[Mapping[str, Sequence[Graded]]]) -> tuple[list[Sc
     """Return the attempts as the gate takes them, by task, and what was measured; None is partial credit.
 
     A score counts as its merit, so more is better whatever its direction. Partial credit ends at 1, and a
-    score goes on beyond the reference.
+    score goes on beyond the reference. An attempt that measured nothing counts as the baseline that other
+    attempts at its task measured; where there is none, partial credit is compared.
 
     Args:
         sides: attempts by task, of each arm.
     """
-    attempts = [one for side in sides for tries in side.values() for one in tries]
-    measures = {None if one.score is None else one.score.measure for one in attempts}
-    measure = next(iter(measures)) if len(measures) == 1 else None
+    scores = [
+        (task, one.score) for side in sides for task, tries in side.items() for one in tries if one.score
+    ]
+    without = {
+        task for side in sides for task, tries in side.items() if any(one.score is None for one in tries)
+    }
+    baselines: dict[str, list[float]] = {}
+    for task, score in scores:
+        if score.baseline is not None:
+            baselines.setdefault(task, []).append(score.model_copy(update={"value": score.baseline}).merit)
+    measures = {score.measure for _, score in scores}
+    measure = next(iter(measures)) if len(measures) == 1 and without <= baselines.keys() else None
 
-    def value(one: Graded) -> float:
-        return one.partial if measure is None or one.score is None else one.score.merit
+    def value(task: str, one: Graded) -> float:
+        if measure is None:
+            return one.partial
+        return fmean(baselines[task]) if one.score is None else one.score.merit
 
     return [
-        {task: [(value(one), one.strict) for one in tries] for task, tries in side.items()} for side in sides
+        {task: [(value(task, one), one.strict) for one in tries] for task, tries in side.items()}
+        for side in sides
     ], measure

@@ -169,10 +169,12 @@ def _ask(
     command = ["record", *agent, *options, "--server", shlex.join(server), "--run-tag", tag]
     document = commands.run([*command, "--prompt", prompt(settings.benchmark, actions), "--json"], wrong=(1,))
     (episode,) = episodes_of(document["run"])
-    if episode.invalid is not None or document["stopped"]:
+    crashed = episode.termination == "crash" and not episode.calls
+    if episode.invalid is not None or document["stopped"] or crashed:
+        reason = episode.invalid or ("it crashed before its first call" if crashed else "stopped")
         raise BenchError(
-            f"the feedback agent's episode says nothing ({episode.invalid or 'stopped'}): see mcp-bench show "
-            f"{episode.id}. Resume when that is mended"
+            f"the feedback agent's episode says nothing ({reason}): see mcp-bench show {episode.id}. Resume "
+            "when that is mended"
         )
     proposed = json.loads(offer.read_text(encoding="utf-8")).get("proposed")
     said = {"action": None, "reason": (episode.answer or "it gave no reason")[:2000]}

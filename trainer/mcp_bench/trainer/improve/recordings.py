@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.scores.totals import finished
@@ -103,7 +104,9 @@ class Recordings:
         total, known = self._folder.spent()
         for path in run_paths():
             tags = set(known_annotations(path).tags) - {without}
-            if path.name not in known and any(one.startswith(f"{self._folder.tag_of_all}/") for one in tags):
+            if path.name in known or not any(one.startswith(f"{self._folder.tag_of_all}/") for one in tags):
+                continue
+            with suppress(StorageError):  # killed before it had a database
                 for name, used in spent_by(attempts_of(path)).items():
                     total[name] += used
         return total

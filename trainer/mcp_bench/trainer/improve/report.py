@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -25,16 +25,14 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
+from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure
 from mcp_bench.servers.sanitize import sanitize_line
-from mcp_bench.trainer.improve.effects import by_family, effects, mean
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.gate import Scores, gain
-from mcp_bench.trainer.improve.measured import comparable
+from mcp_bench.trainer.improve.gate import gain
+from mcp_bench.trainer.improve.on_test import OnTest, on_test
 from mcp_bench.trainer.improve.recordings import Recordings
-from mcp_bench.trainer.loop.folder import Outcome, read_step
-
-TEST = "test-0.json"
+from mcp_bench.trainer.loop.folder import Outcome
 
 
 def print_history(folder: ImproveFolder, history: Outcome) -> None:
@@ -61,10 +59,13 @@ def summary(folder: ImproveFolder, history: Outcome) -> list[str]:
         lines.append(f"Best weights: {Recordings(folder, settings).weights(best)}")
     if best == Arm():
         lines.append("Nothing was promoted: the agent is best as it was")
-    cells, measure = _cells(folder, history)
-    if found := effects(cells):
-        gains = "; ".join(f"{one.name} {gain(one.value, one.interval, measure)}" for one in found)
-        lines.append(f"On test{'' if measure is None else _of(measure)}: {gains}")
+    found = on_test(folder, history)
+    if found is not None and (gains := found.effects()):
+        words = "; ".join(f"{one.name} {gain(one.value, one.interval, found.measure)}" for one in gains)
+        lines.append(f"On test{'' if found.measure is None else _of(found.measure)}: {words}")
+    if found is not None and any(found.tokens.values()):
+        counts = (f"{_name(arm)} {count:,}" for arm, count in found.tokens.items() if count)
+        lines.append(f"Tokens per episode on test: {'; '.join(counts)}")
     spent = history.get("spent", {})
     used = [f"{spent.get('episodes', 0)} episodes", f"{spent.get('tokens', 0):,} tokens"]
     used += [f"{spent['usd']:.2f} USD"] if spent.get("usd") else []
@@ -115,7 +116,7 @@ def sections(folder: ImproveFolder, history: Outcome) -> list[Section]:
     same = len({str(one.get("measure")) for one in measured}) == 1  # else there is no common axis
     charts = [_gains(measured)] if same else []
     story = Section("The generations", words, facts, [Table("Generations", columns, rows)], charts)
-    return [story, *_on_test(folder, history)]
+    return [story, *_on_test(on_test(folder, history))]
 
 
 def _gains(measured: Sequence[Outcome]) -> Chart:
@@ -134,33 +135,29 @@ def _gains(measured: Sequence[Outcome]) -> Chart:
     )
 
 
-def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
+def _on_test(found: OnTest | None) -> list[Section]:
     """Return the section that compares first and last harness and weights on test, in total and by family."""
-    cells, measure = _cells(folder, history)
-    if not cells:
+    if found is None:
         return []
-    what = _of(measure)
-    parts: dict[str, Mapping[Arm, Scores]] = {"all tasks": cells}
-    families = by_family(cells)
-    parts |= families if len(families) > 1 else {}
+    what = _of(found.measure)
     scored: list[list[Cell]] = [
-        [name, *(_mean(of[arm], measure) for arm in cells)] for name, of in parts.items()
+        [part, *(_score(found.mean(part, arm)) for arm in found.arms)] for part in found.parts
     ]
-    found: list[list[Cell]] = [
-        [name, one.name, one.tasks, Score(one.value, one.interval, signed=True)]
-        for name, of in parts.items()
-        for one in effects(of)
+    gains: list[list[Cell]] = [
+        [part, one.name, one.tasks, Score(one.value, one.interval, signed=True)]
+        for part in found.parts
+        for one in found.effects(part)
     ]
-    tokens: list[list[Cell]] = [[_name(arm), _tokens(folder, arm)] for arm in cells]
+    tokens: list[list[Cell]] = [[_name(arm), count] for arm, count in found.tokens.items()]
     charts: list[Chart] = []
-    if whole := effects(cells):
+    if whole := found.effects():
         charts.append(
             DotChart(
                 name="effects",
                 title="What the changes are worth on test",
                 says=f"Marks: mean paired differences{what}, above 0 where it is better; {INTERVALS}. "
                 "Interaction: what both together gain beyond the sum of their gains.",
-                table=Table("Effects on test", ["of", "effect", "tasks", "gain"], found),
+                table=Table("Effects on test", ["of", "effect", "tasks", "gain"], gains),
                 rows=[(one.name, counted(one.tasks, "task")) for one in whole],
                 series=[
                     Dots("partial", "partial", [Score(one.value, one.interval, signed=True) for one in whole])
@@ -168,23 +165,10 @@ def _on_test(folder: ImproveFolder, history: Outcome) -> list[Section]:
             )
         )
     tables = [
-        Table(f"Means on test{what}", ["tasks", *(_name(arm) for arm in cells)], scored),
+        Table(f"Means on test{what}", ["tasks", *(_name(arm) for arm in found.arms)], scored),
         Table("Tokens on test", ["arm", "tokens per episode"], tokens),
     ]
     return [Section("First and last on test", tables=tables, charts=charts)]
-
-
-def _cells(folder: ImproveFolder, history: Outcome) -> tuple[dict[Arm, Scores], Measure | None]:
-    """Return the scores on test of the arms that were measured, and what they measure."""
-    recordings = Recordings(folder, folder.read())
-    names = {str(arm): arm for arm in (Arm(*map(int, name[1:].split("-w"))) for name in history["test"])}
-    found, measure = comparable([recordings.scores(arm, "test", 1)[0] for arm in names.values()])
-    return dict(zip(names.values(), found, strict=True)), measure
-
-
-def _tokens(folder: ImproveFolder, arm: Arm) -> int | None:
-    spent = (read_step(folder.arm(arm) / TEST) or {}).get("spent", {})
-    return round(spent["tokens"] / spent["episodes"]) if spent.get("tokens") else None
 
 
 def _name(arm: Arm) -> str:
@@ -194,15 +178,8 @@ def _name(arm: Arm) -> str:
     )
 
 
-def _mean(scores: Scores, measure: Measure | None) -> Score:
-    """Return the mean in the measure's own direction."""
-    found = mean(scores)
-    if found is None:
-        return Score(None)
-    value, interval = found
-    if measure is not None and measure[2] == "lower":
-        return Score(-value, interval and (-interval[1], -interval[0]))
-    return Score(value, interval)
+def _score(found: tuple[float, Interval | None] | None) -> Score:
+    return Score(*found) if found else Score(None)
 
 
 def _measure(one: Outcome) -> Measure | None:
