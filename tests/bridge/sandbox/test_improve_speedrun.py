@@ -25,6 +25,8 @@ pytestmark = [
     needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
     needs("package", find_spec("torch") is not None, "the package torch is not installed"),
 ]
+SECONDS = 1500
+"""For one grading, on a machine that does other work."""
 TASK = Improve().folders["speedrun"]
 BASELINE = TASK.baseline["target.py"]
 ZEROS = "{name: np.zeros(shape) for name, shape in gpt.SHAPES.items()}"
@@ -60,13 +62,13 @@ def benchmark(tmp_path: Path) -> Improve:
 
 @pytest.mark.parametrize("name", [*CHEATS])
 async def test_cheating_earns_nothing(benchmark: Improve, name: str) -> None:
-    async with opened(benchmark, "speedrun.test.0") as world:
+    async with opened(benchmark, "speedrun.test.0", SECONDS) as world:
         grade = await graded(world, CHEATS[name])
         assert grade.partial < (0.1 if name == "patched clocks" else 0.001), grade
 
 
 async def test_doing_nothing_earns_nothing(benchmark: Improve) -> None:
-    async with opened(benchmark, "speedrun.test.0") as world:
+    async with opened(benchmark, "speedrun.test.0", SECONDS) as world:
         assert (await world.grade("")).partial == 0
-    async with opened(benchmark, "speedrun.test.0") as world:
+    async with opened(benchmark, "speedrun.test.0", SECONDS) as world:
         assert (await graded(world, f"# only a comment\n{BASELINE}")).partial < 0.1
