@@ -49,10 +49,10 @@ class OnlySandboxes:
 
 
 @asynccontextmanager
-async def opened(benchmark: Improve, task_id: str) -> AsyncIterator[World]:
+async def opened(benchmark: Improve, task_id: str, seconds: float = 300) -> AsyncIterator[World]:
     host = OnlySandboxes()
     try:
-        with anyio.fail_after(300):
+        with anyio.fail_after(seconds):
             yield await benchmark.open(task_id, seed=0, host=host)
     finally:
         await host.lent.aclose()

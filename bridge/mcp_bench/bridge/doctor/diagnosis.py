@@ -11,6 +11,7 @@ from mcp_bench.bridge.doctor.agent import agent_check, needs_of
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.machine import machine_checks
+from mcp_bench.bridge.doctor.runners import runner_checks
 from mcp_bench.bridge.doctor.subprocess_checks import run_checks_in_subprocess
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
@@ -92,7 +93,8 @@ def diagnose(named: Sequence[str], base_url: str | None, command: str | None, se
     for name in named:
         if name not in known:
             raise UnknownNameError("agent", name, known)
-    checks = [*machine_checks(), *([] if named else map(benchmark_check, registered("benchmark")))]
+    checks = [*machine_checks(), *runner_checks()]
+    checks += [] if named else map(benchmark_check, registered("benchmark"))
     checks += [
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)
         for name in (dict.fromkeys(named) if named else known)

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 ANSWER = "/work/answer.txt"
 SHOWN = 200
 """Characters of an output that a grade shows."""
-LIMITED = """import ctypes, os, resource, signal, subprocess, sys
+LIMITED = """import ctypes, os, resource, signal, subprocess, sys, tempfile
 most = int(sys.argv[1])
 ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what outlives its parent counts, too
-done = subprocess.run([sys.executable, "-B", "/check/run.py"], stdout=subprocess.PIPE,
-                      preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
+printed = tempfile.TemporaryFile()  # a pipe would end with the last of its processes
+subprocess.run([sys.executable, "-B", "/check/run.py"], stdout=printed,
+               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
 while True:
     with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
         for child in file.read().split():
@@ -25,7 +26,8 @@ while True:
 used = resource.getrusage(resource.RUSAGE_CHILDREN)
 if used.ru_utime + used.ru_stime > most:
     sys.exit(f"it used {used.ru_utime + used.ru_stime:.1f} s of processors, and {most} are allowed")
-sys.stdout.buffer.write(done.stdout)
+printed.seek(0)
+sys.stdout.buffer.write(printed.read())
 """
 """Runs a check's program. A limit of one process does not bind what several of them do together."""
 

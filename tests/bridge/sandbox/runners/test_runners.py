@@ -20,7 +20,7 @@ from mcp_bench.bridge.sandbox.runners.remote import BOOT, SENT, RunnerLostError,
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import write_task
+from tests.support.improve_task import TASK, write_task
 from tests.support.requirements import needs
 from tests.support.ssh_server import SSHD, free_port, runner, ssh_server
 
@@ -135,6 +135,57 @@ def test_a_box_that_dies_is_no_crash_and_is_left_out(tmp_path: Path, monkeypatch
         box, spare = runner("box", tmp_path / "ssh", port), {"name": "spare", "kind": "local"}
         monkeypatch.setenv("MCP_BENCH_RUNNERS", str(write_runners(tmp_path, box, spare)))
         assert anyio.run(used, server.pid) == ["box", ""]
+
+
+def test_doctor_tries_each_runner(bench: Bench, tmp_path: Path) -> None:
+    """One that works again is used again. If none works, nothing can be recorded there."""
+    gone = {"name": "gone", "kind": "container", "command": ["false"]}
+    mark = bench.home / "runners/here.failed"
+    mark.parent.mkdir(parents=True)
+    mark.write_text("it failed a moment ago")
+    works = {"name": "here", "kind": "container", "command": ["env"], "python": "/usr/bin/python3"}
+    for runners, levels in (([gone, works], {"gone": "hint", "here": "ok"}), ([gone], {"gone": "problem"})):
+        bench.environ["MCP_BENCH_RUNNERS"] = str(write_runners(tmp_path, *runners))
+        done = bench.run("doctor", "oracle", "--json", code=0 if "here" in levels else 1)
+        rows = [row for row in json.loads(done.stdout)["findings"] if row["subject"] == "runners"]
+        assert {row["check"]: row["level"] for row in rows} == levels
+        assert "the runner gone" in next(row["text"] for row in rows if row["check"] == "gone")
+    assert not mark.exists()
+    (tmp_path / "runners.yaml").write_text("runners: [{name: x, kind: ssh}]")
+    done = bench.run("doctor", "oracle", "--json", code=1)
+    assert "a runner of kind ssh needs a host" in done.stdout
+
+
+def test_packages_travel_once_over_ssh(bench: Bench, tmp_path: Path) -> None:
+    """That machine's Python must have the version of this one."""
+    place = tmp_path / "ssh"
+    folder = write_task(
+        tmp_path, task=TASK.replace("kind: call,", "kind: call, packages: [typing-extensions],")
+    )
+    target = folder / "target/target.py"
+    target.write_text(f"import typing_extensions\n{target.read_text()}")
+    with ssh_server(place) as (port, _):
+        box = runner("box", place, port) | {"python": sys.executable}
+        bench.environ["MCP_BENCH_RUNNERS"] = str(write_runners(tmp_path, box))
+        record = (
+            "record",
+            "--agent",
+            "oracle",
+            "--benchmark",
+            "improve",
+            "--path",
+            folder,
+            "--limit",
+            "1",
+            "--json",
+        )
+        found = [json.loads(bench.run(*record).stdout)]
+        [layer] = (place / "home/.cache/mcp-bench/layers").iterdir()
+        sent = layer.stat().st_ctime_ns
+        found.append(json.loads(bench.run(*record).stdout))
+    assert [one["strict"] for one in found] == [1, 1]
+    assert (layer / "opt/packages/typing_extensions.py").is_file()
+    assert layer.stat().st_ctime_ns == sent
 
 
 def test_no_runner_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ import fcntl
 import os
 import shlex
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -35,6 +35,7 @@ from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote, RunnerLostErro
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.home import home
+from mcp_bench.servers.sandbox import Enforced, SandboxSpec
 from mcp_bench.servers.yaml_file import read_yaml
 
 VARIABLE = "MCP_BENCH_RUNNERS"
@@ -140,16 +141,34 @@ async def leased(runners: Sequence[Runner]) -> AsyncIterator[Slot]:
     """
     runner, lock = await _taken(runners)
     try:
-        lost = partial(_mark, runner)
-        if runner.kind == "local":
-            yield Slot(runner, Bwrap())
-        elif runner.kind == "slurm":
-            async with slurm.allocated(runner.options, lost) as step:
-                yield Slot(runner, Remote(runner.name, [*step, *_boot(runner)], lost))
-        else:
-            yield Slot(runner, Remote(runner.name, connection(runner), lost))
+        async with _reached(runner, partial(_mark, runner)) as engine:
+            yield Slot(runner, engine)
     finally:
         os.close(lock)
+
+
+async def tried(runner: Runner) -> Enforced:
+    """Start a sandbox on a machine, and return what it enforces: also where no slot is free.
+
+    A machine that was left out, and works again, is used from now on.
+
+    Raises:
+        SandboxError: there is no way to the machine, or it cannot have sandboxes.
+    """
+    async with _reached(runner, lambda _: None) as engine, engine.sandbox(SandboxSpec()) as sandbox:
+        (home() / "runners" / f"{runner.name}.failed").unlink(missing_ok=True)
+        return sandbox.enforced
+
+
+@asynccontextmanager
+async def _reached(runner: Runner, lost: Callable[[str], None]) -> AsyncIterator[Engine]:
+    if runner.kind == "local":
+        yield Bwrap()
+    elif runner.kind == "slurm":
+        async with slurm.allocated(runner.options, lost) as step:
+            yield Remote(runner.name, [*step, *_boot(runner)], lost)
+    else:
+        yield Remote(runner.name, connection(runner), lost)
 
 
 def connection(runner: Runner) -> list[str]:

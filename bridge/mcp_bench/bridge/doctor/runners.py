@@ -1,0 +1,59 @@
+"""Check the machines that the operator lends to sandboxes: each starts one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import anyio
+
+from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
+from mcp_bench.bridge.sandbox.runners import VARIABLE, Runner, configured, tried
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.sandbox import Enforced
+
+ADVICE = "follow the advice in docs/sandbox.md, or leave it out of the file"
+
+
+def runner_checks() -> list[Check]:
+    """Return the check of the runners, if a file names any."""
+    return [Check("machine", "runners", runners)] if os.environ.get(VARIABLE) else []
+
+
+def runners() -> Iterator[Finding]:
+    """Start a sandbox on each machine, all at the same time."""
+    try:
+        listed = configured()
+    except BenchError as error:
+        yield problem("file", str(error), f"mend the file that {VARIABLE} names, or unset it")
+        return
+    found = anyio.run(outcomes, listed)
+    nowhere = not any(isinstance(outcome, Enforced) for outcome in found.values())
+    for runner in listed:
+        outcome = found[runner.name]
+        if isinstance(outcome, BenchError):
+            yield (problem if nowhere else hint)(runner.name, str(outcome), ADVICE)
+        elif outcome.sound:
+            slots = f"{runner.slots} slot{'s' if runner.slots > 1 else ''}"
+            yield ok(runner.name, f"{runner.kind}, {slots}: bwrap {outcome.version}, {outcome.user}")
+        else:
+            failed = ", ".join(probe for probe, refused in outcome.probes.items() if not refused)
+            yield hint(
+                runner.name, f"a sandbox there lets through: {failed}", "its episodes are not verified"
+            )
+
+
+async def outcomes(listed: tuple[Runner, ...]) -> dict[str, Enforced | BenchError]:
+    """Return by name what a sandbox there enforces, or why there was none."""
+    found: dict[str, Enforced | BenchError] = {}
+
+    async def one(runner: Runner) -> None:
+        try:
+            found[runner.name] = await tried(runner)
+        except BenchError as error:
+            found[runner.name] = error
+
+    async with anyio.create_task_group() as group:
+        for runner in listed:
+            group.start_soon(one, runner)
+    return found
