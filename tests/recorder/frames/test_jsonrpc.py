@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.frames.jsonrpc import id_text, parse, response_text
+from mcp_bench.recorder.frames.jsonrpc import id_text, loads, message, parse, response_text
 
 pytestmark = pytest.mark.unit
 
@@ -36,6 +36,49 @@ def test_any_bytes_have_a_kind_and_storable_text(body: bytes) -> None:
             json.loads(part.arguments, parse_constant=pytest.fail)
         if part.kind == "response":
             response_text(body, part.rpc_id or "null").encode("utf-8")
+
+
+numbers = st.sampled_from(
+    [
+        "1",
+        "-0",
+        "-0.0",
+        "1.0",
+        "1.50",
+        "1E2",
+        "1e-7",
+        "1e999",
+        "9" * 19,
+        "9" * 25,
+        "-" + "9" * 20,
+        "0.1" + "0" * 20,
+    ]
+)
+spelled = st.recursive(
+    numbers | st.sampled_from(["true", "null", '"a"', "NaN", "Infinity", r'"\ud800"', r'"\u00e9"']),
+    lambda inner: (
+        st.lists(inner, max_size=3).map(lambda items: f"[{', '.join(items)}]")
+        | inner.map(lambda item: f'{{"k": {item}, "k": {item}}}')
+    ),
+    max_leaves=5,
+)
+
+
+@given(
+    rpc_id=spelled,
+    method=st.sampled_from(["tools/call", "notifications/cancelled", "ping"]),
+    value=spelled,
+    key=st.sampled_from(["id", "result", "error"]),
+)
+def test_numbers_are_read_as_they_are_spelled(rpc_id: str, method: str, value: str, key: str) -> None:
+    """The quick parser gives what the lenient one gives, which keeps the spelling."""
+    params = f'{{"name": "t", "arguments": {{"a": {value}}}, "requestId": {rpc_id}}}'
+    for text in (
+        f'{{"id": {rpc_id}, "method": "{method}", "params": {params}}}',
+        f'{{"method": "{method}", "params": {params}}}',
+        f'{{"id": {rpc_id}, "{key}": {{"isError": true, "content": {value}}}}}',
+    ):
+        assert parse(text.encode()) == message(loads(text.encode()))
 
 
 @pytest.mark.parametrize(

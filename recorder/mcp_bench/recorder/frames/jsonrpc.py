@@ -12,6 +12,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
+import orjson
+
 Kind = Literal["request", "response", "notification", "batch", "invalid"]
 
 
@@ -39,6 +41,8 @@ class Frame:
 
 
 INVALID = Frame("invalid")
+_WITH_NUMBERS = ("tools/call", "notifications/cancelled")
+"""Methods whose parameters are part of a frame."""
 
 
 class _Number(float):
@@ -100,12 +104,43 @@ def id_text(rpc_id: object) -> str:
 def parse(body: bytes) -> Frame:
     """Parse one line, or a body of streamable HTTP. Never raises."""
     try:
-        value = loads(body)
-        if isinstance(value, list):
-            return Frame("batch", items=tuple(message(item) for item in value))
-        return message(value)
+        value = orjson.loads(body)
+        if not _is_exact(value):
+            value = loads(body)
+        return _frame(value)
+    except (ValueError, RecursionError):  # perhaps it is JSON to a lenient server
+        return _parse_leniently(body)
+
+
+def _parse_leniently(body: bytes) -> Frame:
+    try:
+        return _frame(loads(body))
     except (ValueError, RecursionError):
         return INVALID
+
+
+def _frame(value: Any) -> Frame:
+    if isinstance(value, list):
+        return Frame("batch", items=tuple(message(item) for item in value))
+    return message(value)
+
+
+def _is_exact(value: Any) -> bool:
+    """Return whether a frame of this value is that of `loads`, which keeps numbers as they are spelled.
+
+    orjson reads integers of more than 64 bits as floats, so only floats can differ.
+    """
+    if not isinstance(value, dict) or not isinstance(value.get("id"), int | str | None):
+        return False
+    return value.get("method") not in _WITH_NUMBERS or _has_no_float(value.get("params"))
+
+
+def _has_no_float(value: Any) -> bool:
+    if isinstance(value, dict):
+        return all(map(_has_no_float, value.values()))
+    if isinstance(value, list):
+        return all(map(_has_no_float, value))
+    return not isinstance(value, float)
 
 
 def message(value: Any) -> Frame:
