@@ -13,6 +13,7 @@ CODE = (
     "eval(chr(49))",
     "f'{open(0)}'",
 )
+LONG = "+".join(f"{7 * power}*x**{power}*y**{15 - power}/3" for power in range(1, 15)) + "-x**20/20+C"
 
 
 @pytest.mark.parametrize("answer", [*CODE, "[1, print(2)]", "(" * 5000, "oracle_answer"])
@@ -29,6 +30,15 @@ def test_code_is_no_literal(answer: str) -> None:
         "9**9**9",
         "9**(99*99)",
         "((9**99)**99)**99",
+        "9**(50+51)",
+        "9**(1/101)",
+        "9**(1/0)",
+        "(1000000000000**(100+100+100+100+100))**(100+100+100+100+100)",
+        "(x**99)**99",
+        "+".join(f"(x+{number})**100" for number in range(20)),
+        "*".join(f"(x+{number})**50" for number in range(20)),
+        "(a+b+c+d+e+f)**30",
+        "(2**(1/2)+3**(1/2)+5**(1/3)+7**(1/5))**9",
         "10000000000000",
         "'a'*9",
         "x if y else z",
@@ -46,6 +56,6 @@ def test_literals_and_words_may_be_evaluated(answer: str) -> None:
     assert is_literal(answer)
 
 
-@pytest.mark.parametrize("answer", ["(3 + 4)*6/2 - 1", "x**3/3 - 4*x + C", "-6*x**2 + 5.5", "x**(1/2)"])
+@pytest.mark.parametrize("answer", ["(3 + 4)*6/2 - 1", "x**3/3 - 4*x + C", "-6*x**2 + 5.5", "x**(1/2)", LONG])
 def test_arithmetic_may_be_evaluated(answer: str) -> None:
     assert is_arithmetic(answer)

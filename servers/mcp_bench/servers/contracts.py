@@ -251,6 +251,9 @@ class Benchmark(Protocol):
     And `agent_inside`: True if its worlds are a `ShellWorld` in whose sandbox an agent can be started, with a
     shell of its own (`--tools all`).
 
+    And `own_files`: True if its tasks come from files that the operator can change: `version` does not name
+    them, and what is derived from them is never cached.
+
     And `converses`: True if its worlds' users speak again (`Converses`); interactive use then lists the tool
     `reply_to_user`.
 

@@ -49,6 +49,14 @@ class HostError(BenchError):
     """A model that plays a role in a world (its user, judge or opponent) cannot be asked, or failed."""
 
 
+class SecretError(BenchError):
+    """The secret of a private split is missing or too short to keep anything private."""
+
+
+class NoSecretError(SecretError):
+    """There is no such secret. So no task of the private split was ever made on this machine."""
+
+
 class WorkerDiedError(BenchError):
     """A benchmark's worker process ended. The text has its exit code and its last output."""
 

@@ -15,16 +15,12 @@ import sys
 from hashlib import sha256
 from pathlib import Path
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import NoSecretError, SecretError
 from mcp_bench.servers.home import home
 
 PRIVATE = "private"
 """The split that follows from a secret."""
 MIN_BYTES = 16
-
-
-class SecretError(BenchError):
-    """The secret is missing or too short to keep anything private."""
 
 
 def variable(benchmark: str) -> str:
@@ -43,7 +39,8 @@ def read_secret(benchmark: str) -> bytes:
     """Return the secret of a benchmark.
 
     Raises:
-        SecretError: the secret is missing, unreadable or too short; the text says how to create one.
+        NoSecretError: there is none; the text says how to create one.
+        SecretError: it is unreadable or too short.
     """
     path = secret_path(benchmark)
     how = (
@@ -52,7 +49,7 @@ def read_secret(benchmark: str) -> bytes:
     try:
         found = path.read_bytes().strip()
     except FileNotFoundError:
-        raise SecretError(f"the private split needs a secret, and there is none at {path}; {how}") from None
+        raise NoSecretError(f"the private split needs a secret, and there is none at {path}; {how}") from None
     except OSError as error:
         raise SecretError(f"cannot read the secret {path}: {error.strerror}") from None
     if len(found) < MIN_BYTES:

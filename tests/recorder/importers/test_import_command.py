@@ -88,6 +88,16 @@ def test_importing_twice_adds_nothing(bench_home: Path, invoke: Invoke, tmp_path
     assert not (bench_home / "importing").exists()
 
 
+def test_a_damaged_run_stops_no_import(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    damaged, _ = record([(planned(), Episode())])
+    (damaged.path / "recordings.db").write_bytes(b"not a database, " * 500)
+    assert imported(invoke, write(tmp_path / "a.jsonl", GOOD))["imported"] == 1
+    assert imported(invoke, write(tmp_path / "b.jsonl", GOOD))["known"] == 1
+    assert f"{damaged.id} is not compared" in caplog.text
+
+
 def test_an_export_of_this_store_is_not_imported_again(
     bench_home: Path, invoke: Invoke, tmp_path: Path
 ) -> None:

@@ -11,12 +11,24 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.leakage import leakage
 from mcp_bench.recorder.errors import LeakError
+from mcp_bench.recorder.leakage.check import LeakCheck
+from mcp_bench.recorder.leakage.held_out import held_out, prompt_hash
+from mcp_bench.recorder.leakage.split_index import Leak, Row
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import Task
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import (
+    BenchError,
+    MissingDependencyError,
+    NoSecretError,
+    SecretError,
+    WorkerDiedError,
+    WrongUseError,
+)
 from mcp_bench.servers.registry import load
+from mcp_bench.servers.remote.failures import from_wire, to_wire
 from mcp_bench.servers.secret import variable
 from tests.support.recorded import Episode, planned, record
+from tests.support.task_folders import harbor_task
 
 pytestmark = pytest.mark.component
 
@@ -143,7 +155,35 @@ def test_the_private_split_is_written_only_by_name(
     assert named.exit_code == 0
     # without the secret there are no private prompts
     monkeypatch.setenv(variable("saasworld"), str(tmp_path / "none"))
-    assert invoke(export, "--out", tmp_path / "e.jsonl").exit_code == 0
+    done = invoke(export, "--out", tmp_path / "e.jsonl")
+    assert (done.exit_code, "not compared" in done.stderr) == (0, False)
+    # with one that cannot be used, nobody knows
+    secret.write_text("short")
+    monkeypatch.setenv(variable("saasworld"), str(secret))
+    done = invoke(export, "--out", tmp_path / "f.jsonl")
+    assert f"not compared with held-out tasks: rows of saasworld: the secret {secret} has 5" in done.stderr
+
+
+def test_a_split_that_cannot_be_made_is_not_taken_as_empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = load("benchmark", "saasworld")
+
+    def failing(error: BenchError) -> Leak | None:
+        monkeypatch.setattr(benchmark, "tasks", lambda *_: (_ for _ in ()).throw(error))
+        return LeakCheck(["private"], benchmarks=["saasworld"]).find(Row("saasworld", "t", "train", []))
+
+    # as they come back from a worker
+    for error in (MissingDependencyError("no package"), WorkerDiedError("killed"), SecretError("too short")):
+        with pytest.raises(type(error)):
+            failing(from_wire(**to_wire(error)))  # type: ignore[arg-type]
+    assert failing(from_wire(**to_wire(NoSecretError("there is none")))) is None  # type: ignore[arg-type]
+
+
+def test_tasks_from_files_of_the_operator_are_read_again(tmp_path: Path) -> None:
+    """Their version stays while the files change."""
+    for prompt in ("Write a function that doubles.\n", "Write a function that halves.\n"):
+        harbor_task(tmp_path / "tasks" / "one", instruction_dot_md=prompt)
+        found = held_out(load("benchmark", "harbor").at(str(tmp_path / "tasks")), "test")
+        assert list(found.exact) == [prompt_hash(prompt)]
 
 
 def test_foreign_rows_are_compared_with_benchmark_option(invoke: Invoke, tmp_path: Path) -> None:

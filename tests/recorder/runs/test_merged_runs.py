@@ -1,6 +1,8 @@
 """`mcp-bench merge`: the rows of many runs in one file that any SQLite tool reads."""
 
+import errno
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -83,6 +85,19 @@ def test_what_is_in_the_way_is_left_as_it_is(invoke: Invoke, two_runs: list[Path
     assert isinstance(unknown, UnknownNameError)
     assert two_runs[0].name in str(unknown)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine"]
+
+
+def test_a_file_system_without_hard_links_will_do(
+    invoke: Invoke, two_runs: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    out = tmp_path / "all.db"
+    assert invoke(merge, "--out", out).exit_code == 0
+    assert rows(out, "SELECT count(*) FROM runs") == [(2,)]
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["all.db"]
 
 
 def test_a_damaged_run_is_named_and_nothing_half_done_stays(

@@ -12,13 +12,14 @@ import pytest
 from mcp_bench.recorder.cli.copies import pull as pull_command
 from mcp_bench.recorder.cli.copies import push as push_command
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.cli.verify import verify as verify_command
 from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.storage import place as place_module
-from mcp_bench.recorder.storage.copies import pull, push
+from mcp_bench.recorder.storage.copies import OtherCopyError, pull, push
 from mcp_bench.recorder.storage.place import Manifest, Place
 from mcp_bench.recorder.store.keys import key_path, own_key
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.verify.home import verify_home
 from mcp_bench.recorder.verify.verify import verify
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
@@ -148,9 +149,55 @@ def test_another_copy_is_never_replaced(run: RunFolder, tmp_path: Path) -> None:
     with RunFolder.reopen(run.path):
         pass
     before = contents(run.path)
-    with pytest.raises(WrongUseError, match=f"another copy of {run.id}"):
+    with pytest.raises(OtherCopyError, match=f"{run.id} is left as it is, since this home has another copy"):
         pull(run.id, place, silent)
     assert contents(run.path) == before
+
+
+def test_pull_goes_on_behind_a_run_that_differs(
+    run: RunFolder, invoke: Callable[..., Any], tmp_path: Path
+) -> None:
+    url = str(tmp_path / "shared")
+    other, _ = record([(planned("user_task_0"), Episode())])
+    for one in (run, other):
+        push(one.path, Place(url), silent)
+    first, second = sorted((run, other), key=lambda one: one.id)
+    RunFolder.reopen(first.path).close()
+    remove_run(second.path)
+    done = invoke(pull_command, url)
+    assert done.exit_code == 1
+    assert f"pulled {second.id}" in done.stdout
+    assert f"{first.id} is left as it is" in done.stderr
+    document = json.loads(invoke(pull_command, url, "--json").stdout)
+    assert ([one["run"] for one in document["pulled"]], [one["run"] for one in document["left"]]) == (
+        [second.id],
+        [first.id],
+    )
+    # the advice holds
+    remove_run(first.path)
+    assert invoke(pull_command, url).exit_code == 0
+    assert verify(first.path, own_key()).state == "changed"
+    assert invoke(verify_command, "--accept", first.id, "--yes").exit_code == 0
+    assert verify(first.path, own_key()).state == "verified"
+
+
+def test_only_the_user_can_read_what_is_pushed_into_a_folder(run: RunFolder, tmp_path: Path) -> None:
+    shared = tmp_path / "share" / "runs"
+    push(run.path, Place(str(shared)), silent)
+    found = [shared.parent, *shared.parent.rglob("*")]
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_dir()} == {0o700}
+    assert {path.stat().st_mode & 0o777 for path in found if path.is_file()} == {0o600}
+
+
+def test_files_that_are_no_part_of_a_run_stay(run: RunFolder, tmp_path: Path) -> None:
+    odd = (".annotations.json.new", ".DS_Store", ".nfs0001", "logs/.swp", "logs/a b")
+    for name in odd:
+        (run.path / name).write_text("odd")
+    place = Place(str(tmp_path / "shared"))
+    manifest, _ = push(run.path, place, silent)
+    assert not manifest.files.keys() & set(odd)
+    assert "logs/ep_1.stdout.log" in manifest.files
+    assert pull(run.id, place, silent)[1] == 0  # the same run
 
 
 def test_changed_pieces_and_manifests_are_refused(

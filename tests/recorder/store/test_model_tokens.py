@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import begin as begin_episode
 from tests.support.recorded import planned, run_info
+from tests.support.spoiling import ODD_VALUES
 
 pytestmark = pytest.mark.component
 
@@ -35,6 +37,11 @@ def answer(path: str, tokens: Tokens) -> dict[str, Any]:
         "prompt_token_ids": tokens.prompt_ids, "token_ids": tokens.ids, "token_logprobs": tokens.logprobs,
         "system_fingerprint": tokens.version,
     }  # fmt: skip
+    return wrapped(path, reported)
+
+
+def wrapped(path: str, reported: dict[str, Any]) -> dict[str, Any]:
+    """Return an answer with some fields more than it needs."""
     if path.endswith("completions"):
         return {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}], **reported}
     if path.endswith("responses"):
@@ -43,8 +50,12 @@ def answer(path: str, tokens: Tokens) -> dict[str, Any]:
 
 
 def store(run: RunFolder, episode: str, path: str, tokens: Tokens) -> str:
+    return store_answer(run, episode, path, answer(path, tokens))
+
+
+def store_answer(run: RunFolder, episode: str, path: str, said: Any) -> str:
     request = ModelRequest(new_id("mc"), episode, 1, "POST", path, {}, b'{"tools": [{}]}')
-    body = json.dumps(answer(path, tokens)).encode()
+    body = json.dumps(said).encode()
     response = ModelResponse(1, 2, 200, {"content-type": "application/json"}, body, "complete")
 
     async def add() -> None:
@@ -68,6 +79,49 @@ def test_what_the_arrays_would_change_cannot_be_stored() -> None:
     assert not storable(Tokens([1], [2], None))
     odd: Any = ["x"]
     assert not storable(Tokens(odd, [2], [-0.5]))
+
+
+TOKENS: dict[str, Any] = {"prompt_token_ids": [1], "token_ids": [2], "token_logprobs": [-0.5]}
+ODD = [
+    {"token_ids": 5},
+    {"token_logprobs": -1.0},
+    {"prompt_token_ids": "1"},
+    {"choices": [{"message": {"content": "x"}, "finish_reason": "stop"}, None]},
+    *(
+        {"choices": [{"message": {"content": "x"}, "finish_reason": "stop", "logprobs": odd}]}
+        for odd in (["x"], {"content": ["x"]}, {"content": 5}, "x")
+    ),
+]
+odd_fields = st.fixed_dictionaries(
+    {}, optional=dict.fromkeys([*TOKENS, "choices", "content", "output", "usage", "model"], ODD_VALUES)
+)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunFolder, str]]:
+    """An open run with an episode, for any number of answers."""
+    with RunFolder.create(run_info(), root=tmp_path_factory.mktemp("runs")) as run:
+        yield run, begin_episode(run, planned())
+
+
+def read_back(run: RunFolder, call: str) -> Any:
+    with run.recording.writer.reading() as db:
+        body, done = db.execute("SELECT response, ended_us FROM model_calls WHERE id = ?", [call]).fetchone()
+    assert done is not None
+    return json.loads(body)
+
+
+@pytest.mark.parametrize("odd", ODD)
+def test_an_odd_answer_is_stored(kept: tuple[RunFolder, str], odd: dict[str, Any]) -> None:
+    path = "/v1/chat/completions"
+    said = wrapped(path, TOKENS | odd)
+    assert read_back(kept[0], store_answer(*kept, path, said)) == said
+
+
+@given(path=st.sampled_from(sorted(PATHS)), odd=odd_fields)
+def test_any_answer_is_stored(kept: tuple[RunFolder, str], path: str, odd: dict[str, Any]) -> None:
+    said = wrapped(path, TOKENS | odd)
+    assert read_back(kept[0], store_answer(*kept, path, said)) == said
 
 
 @pytest.mark.parametrize("path", PATHS)

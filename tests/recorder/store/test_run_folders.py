@@ -18,7 +18,7 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.store.run_folder import RunFolder, held_still
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.home import home
 from tests.support import ROOT
@@ -82,6 +82,12 @@ def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
             assert reader.summary() is not None
         owner.kill()
     RunFolder.resume("run_busy").close()  # the lock died with its owner
+
+
+def test_a_run_that_is_copied_names_no_writer() -> None:
+    run, _ = record([])
+    with held_still(run.path), pytest.raises(RunLockedError, match="is being copied by another process"):
+        RunFolder.reopen(run.path)
 
 
 def test_an_unknown_run_id_names_near_matches() -> None:

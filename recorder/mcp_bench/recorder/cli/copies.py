@@ -38,8 +38,9 @@ def push(runs: tuple[str, ...], url: str, run_tags: tuple[str, ...], as_json: bo
     """Copy runs to shared storage: a bucket, a server, or a folder.
 
     URL is a folder or any URL of fsspec, such as s3://, gs:// or smb://; the login is that of its library.
-    The copy has the grades and the logs, so only people who may see grades should be able to read it. The
-    home's key is not copied. Typed again after an interruption, it goes on where it stopped.
+    The copy has the grades and the logs, so only people who may see grades should be able to read it. In a
+    folder, only you can. The home's key is not copied. Typed again after an interruption, it goes on where it
+    stopped.
     """
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.storage.copies import push as push_run
@@ -67,7 +68,8 @@ def pull(runs: tuple[str, ...], url: str, only_list: bool, as_json: bool) -> Non
 
     Every piece is checked against its hash. Report and export read a pulled run like any other. `mcp-bench
     verify` checks it with the key of the home that recorded it: `--key FILE` elsewhere. Runs that are here
-    already are left as they are. Typed again after an interruption, it goes on where it stopped.
+    already are left as they are; if one differs from the copy, that is said, and the exit code is 1. Typed
+    again after an interruption, it goes on where it stopped.
     """
     from mcp_bench.recorder.runs.names import run_id
     from mcp_bench.recorder.storage.copies import pull as pull_run
@@ -93,18 +95,28 @@ def _copy_all(
     from rich.filesize import decimal
     from rich.progress import DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
+    from mcp_bench.recorder.storage.copies import OtherCopyError
     from mcp_bench.servers.sanitize import sanitize_line
 
     results: list[dict[str, Any]] = []
+    left: list[dict[str, str]] = []
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
         for run in runs:
             bar = shown.add_task(run, total=None)
-            manifest, moved = copy(run, lambda size, bar=bar: shown.advance(bar, size))  # type: ignore[misc]
-            shown.remove_task(bar)
+            try:
+                manifest, moved = copy(run, lambda size, bar=bar: shown.advance(bar, size))  # type: ignore[misc]
+            except OtherCopyError as error:
+                left.append({"run": run, "detail": str(error)})
+                click.echo(sanitize_line(str(error)), err=True)
+                continue
+            finally:
+                shown.remove_task(bar)
             results.append({"run": run, "bytes": manifest.size, "moved": moved, "files": len(manifest.files)})
             if not as_json:
                 click.echo(sanitize_line(f"{done} {run}  {decimal(manifest.size)}, {decimal(moved)} moved"))
     if as_json:
-        click.echo(json.dumps({done: results}))
+        click.echo(json.dumps({done: results} | ({"left": left} if left else {})))
+    if left:
+        raise click.exceptions.Exit(1)

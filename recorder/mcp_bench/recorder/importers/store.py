@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcp_bench.recorder.conversations.images import parts
-from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
@@ -134,15 +134,18 @@ class ImportedRuns:
 def known_episodes() -> set[str]:
     """Return the digests of imported attempts and the ids of other episodes.
 
-    The ids recognise exports of this store.
+    The ids recognise exports of this store. A run that cannot be read is left out, with a warning.
     """
     known: set[str] = set()
     for path in sorted(runs_dir().glob(f"*/{RECORDINGS}")):
-        with closing(open_reader(path, schema.recordings)) as db:
-            if not applied_migrations(db, schema.recordings):
-                continue
-            for episode, digest in db.execute("SELECT id, json_extract(source, '$.digest') FROM episodes"):
-                known.add(digest or episode)
+        try:
+            with closing(open_reader(path, schema.recordings)) as db, database_errors(path):
+                if not applied_migrations(db, schema.recordings):
+                    continue
+                sql = "SELECT id, json_extract(source, '$.digest') FROM episodes"
+                known |= {digest or episode for episode, digest in db.execute(sql)}
+        except StorageError as error:
+            _log.warning("%s is not compared, and may be imported again: %s", path.parent.name, error)
     return known
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from mcp_bench.recorder.leakage.held_out import PRIVATE, held_out
+from mcp_bench.recorder.leakage.held_out import held_out
 from mcp_bench.recorder.leakage.split_index import SIMILAR, Leak, Row, SplitIndex
 from mcp_bench.servers.contracts import Benchmark
-from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.errors import BenchError, NoSecretError, UnknownNameError
 from mcp_bench.servers.registry import load
 
 
@@ -71,12 +71,9 @@ class LeakCheck:
                 self._indexes[key] = SplitIndex.empty(benchmark, split)
                 return self._indexes[key]
             self._unusable(benchmark, error)
+        except NoSecretError:  # no task of the split exists, so nothing can leak
+            self._indexes[key] = SplitIndex.empty(benchmark, split)
         except BenchError as error:
-            if (
-                split == PRIVATE and benchmark in self._benchmarks
-            ):  # without the secret, its tasks cannot have leaked
-                self._indexes[key] = SplitIndex.empty(benchmark, split)
-                return self._indexes[key]
             self._unusable(benchmark, error)
         return self._indexes.get(key)
 

@@ -35,7 +35,7 @@ class MatrixRun:
     planned: int
     done: int
     cost: float
-    """US dollars, as its agents reported them."""
+    """US dollars: of its agents, as they reported them, and of the models of roles."""
 
     @property
     def complete(self) -> bool:

@@ -68,12 +68,33 @@ def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object
                 counts += _add(db, run)
             db.execute("CREATE INDEX IF NOT EXISTS calls_episode ON calls (run, episode)")
             db.execute(_SUMMARY)
-        os.link(fresh, out)
+        _put(fresh, out)
     except FileExistsError:
         raise WrongUseError(f"{out} was created by another process meanwhile, and left as it is") from None
     finally:
         fresh.unlink(missing_ok=True)
     return counts
+
+
+def _put(fresh: Path, out: Path) -> None:
+    """Rename a file, and replace none.
+
+    Raises:
+        FileExistsError: there is a file with the new name.
+        StorageError: it cannot be renamed.
+    """
+    try:
+        os.link(fresh, out)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: take the name first
+        try:
+            os.close(os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+            fresh.replace(out)
+        except FileExistsError:
+            raise
+        except OSError as error:
+            raise StorageError(f"cannot write {out}: {error.strerror}") from error
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.storage.place import PIECE_BYTES, Manifest, Piece, Place
+from mcp_bench.recorder.storage.place import NAME, PIECE_BYTES, Manifest, Piece, Place
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
@@ -25,6 +25,13 @@ from mcp_bench.servers.home import home
 
 LEFT_OUT = re.compile(r".*-shm|lock")
 """Files that say something about this machine only."""
+
+
+class OtherCopyError(WrongUseError):
+    """The home has another copy of a run than the place."""
+
+    exit_code = 1
+
 
 Progress = Callable[[int], object]
 """Called with the number of bytes that are done, piece by piece."""
@@ -67,7 +74,7 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
 
     Raises:
         UnknownNameError: the place has no such run.
-        WrongUseError: the home has another copy of it.
+        OtherCopyError: the home has another copy of it, which stays.
         StorageError: a piece is missing or damaged, or the home cannot be written.
     """
     manifest = place.manifest(run)
@@ -77,9 +84,10 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
     if path.exists():
         if _same(path, manifest):
             return manifest, 0
-        raise WrongUseError(
-            f"this home has another copy of {run}. If the one at {place.url} is the one to keep, first "
-            f"`mcp-bench delete {run}`"
+        raise OtherCopyError(
+            f"{run} is left as it is, since this home has another copy. If the one at {place.url} is to be "
+            f"kept, `mcp-bench delete {run}` and pull it again; then `mcp-bench verify {run}`, and with "
+            "--accept if it was recorded here"
         )
     aside = home() / "pulling" / run
     fetched = 0
@@ -153,7 +161,7 @@ def _names(run: Path) -> set[str]:
         path for folder in folders for path in folder.iterdir() if path.is_file() and not path.is_symlink()
     ]
     names = {str(path.relative_to(run)) for path in found}
-    return {name for name in names if not LEFT_OUT.fullmatch(name)}
+    return {name for name in names if NAME.fullmatch(name) and not LEFT_OUT.fullmatch(name)}
 
 
 def _opened(file: Path) -> BinaryIO:

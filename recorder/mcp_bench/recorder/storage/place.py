@@ -8,13 +8,15 @@ copy there, but no other bytes: a piece is only accepted with its hash, and rows
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
+from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
@@ -26,7 +28,17 @@ FORMAT = 1
 _RUN = re.compile(r"run_[0-9a-z_]{1,64}")
 MOST_MANIFEST_BYTES = 64 << 20
 
-Name = Annotated[str, Field(pattern=r"^(logs/)?[A-Za-z0-9_][A-Za-z0-9_.-]*$", max_length=255)]
+NAME = re.compile(r"(?=.{1,255}$)(logs/)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
+"""Matches the names of files that are copied. Hidden ones are of editors and file systems."""
+
+
+def _name(name: str) -> str:
+    if not NAME.fullmatch(name):
+        raise ValueError("not the name of a file of a run")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_name)]
 Hash = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
 
 
@@ -69,6 +81,7 @@ class Place:
         """
         try:
             from fsspec.core import url_to_fs
+            from fsspec.implementations.local import LocalFileSystem
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
                 f"push and pull need the Python package fsspec: {install_extra('storage')}"
@@ -82,6 +95,7 @@ class Place:
             raise WrongUseError(f"{url!r} is no URL that fsspec knows: {error}") from error
         self._fs: Any = fs
         self._root = str(root).rstrip("/")
+        self._is_local = isinstance(fs, LocalFileSystem)
 
     def runs(self) -> list[str]:
         """Return the ids of the runs here that were pushed completely."""
@@ -149,7 +163,10 @@ class Place:
 
     def _put(self, path: str, data: bytes) -> None:
         with self._errors("write"):
-            self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
+            if self._is_local:  # it has grades: for the user only, as in the home
+                _make_private(Path(path))
+            else:
+                self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
             self._fs.pipe_file(path, data)
 
     def _path(self, run: str, name: str) -> str:
@@ -167,3 +184,10 @@ class Place:
             raise StorageError(
                 f"cannot {what} at {self.url}: {text[0] if text else type(error).__name__}"
             ) from error
+
+
+def _make_private(file: Path) -> None:
+    """Make an empty file that only the user can read, and the folders that it needs. What is there stays."""
+    for folder in reversed(file.parents):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

@@ -7,13 +7,14 @@ stores what comes after it. So the tokens of a conversation are stored once, how
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import sys
 from array import array
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_bench.recorder.model_api.dialects.dialect import EXTENSION, JSONObject, Tokens
+from mcp_bench.recorder.model_api.dialects.dialect import EXTENSION, MALFORMED, JSONObject, Tokens
 from mcp_bench.recorder.store.signatures import Signer, tag_rows
 
 _COLUMNS = "call, extends, version, prompt, tokens, logprobs"
@@ -22,11 +23,12 @@ _COLUMNS = "call, extends, version, prompt, tokens, logprobs"
 def storable(tokens: Tokens) -> bool:
     """Return whether the arrays would hold these tokens without loss."""
     ids, prompt, logprobs = tokens.ids, tokens.prompt_ids, tokens.logprobs
-    if not ids or prompt is None or logprobs is None or len(ids) != len(logprobs):
+    if not ids or prompt is None or logprobs is None:
         return False
-    try:
+    try:  # an endpoint may report anything
         return (
-            _ids(_bytes("I", ids)) == ids
+            len(ids) == len(logprobs)
+            and _ids(_bytes("I", ids)) == ids
             and _ids(_bytes("I", prompt)) == prompt
             and _floats(_bytes("f", logprobs)) == logprobs
         )
@@ -83,11 +85,14 @@ def with_tokens(answer: JSONObject, tokens: Tokens | None) -> JSONObject:
     }
 
 
-def _choice(choice: Mapping[str, Any]) -> JSONObject:
+def _choice(choice: object) -> object:
+    if not isinstance(choice, Mapping):
+        return choice
     made = {name: value for name, value in choice.items() if name not in EXTENSION}
-    entries = (made.get("logprobs") or {}).get("content") or ()
-    if not any(entry.get("top_logprobs") for entry in entries):  # those are stored nowhere else
-        made["logprobs"] = None
+    with contextlib.suppress(*MALFORMED):  # what is odd is stored nowhere else, and neither are other tokens
+        entries = (made.get("logprobs") or {}).get("content") or ()
+        if not any(entry.get("top_logprobs") for entry in entries):
+            made["logprobs"] = None
     return made
 
 

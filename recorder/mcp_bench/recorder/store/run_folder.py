@@ -337,11 +337,21 @@ def take_lock(path: Path) -> int:
         owner = {"pid": os.getpid(), "host": socket.gethostname(), "since_us": now_us()}
         os.pwrite(lock, json.dumps(owner).encode(), 0)
     except OSError as error:
+        by = "copied by another process" if _is_shared(lock) else f"written by {_owner(path)}"
         os.close(lock)
         if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
             raise StorageError(f"cannot lock {path}: {error.strerror}") from error
-        raise RunLockedError(f"the run {path.parent.name} is being written by {_owner(path)}") from error
+        raise RunLockedError(f"the run {path.parent.name} is being {by}") from error
     return lock
+
+
+def _is_shared(lock: int) -> bool:
+    """Return whether those who hold a lock only read (`held_still`): the file names the last writer."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def _wait_for(lock: int) -> None:

@@ -32,6 +32,7 @@ class _Improve(RemoteBenchmark):
             licence="MIT",
         )
         self.python_variable = "MCP_BENCH_PYTHON_IMPROVE"
+        self.own_files = bool(folder)
 
     def at(self, path: str) -> RemoteBenchmark:
         """Return the benchmark of a folder: a task, or a folder of tasks."""

@@ -55,6 +55,7 @@ class Cybench(SimpleBenchmark):
     licence = "the challenges' own; nothing is shipped"
     replay: Replay = "none"
     splits = ("test",)
+    own_files = True
     toolset = (*ShellWorld.toolset, SUBMIT, HINT)
 
     def __init__(self, folder: Path | None = None) -> None:

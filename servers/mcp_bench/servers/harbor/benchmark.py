@@ -42,6 +42,7 @@ class Harbor(SimpleBenchmark):
     default_split = TEST
     toolset = ShellWorld.toolset
     agent_inside = True
+    own_files = True
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

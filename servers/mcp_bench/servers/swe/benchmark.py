@@ -37,6 +37,7 @@ class SWE(SimpleBenchmark):
     replay: Replay = "none"
     install = "mcp-bench swe-tasks"
     toolset = ShellWorld.toolset
+    own_files = True
 
     def missing(self) -> str | None:
         """Return why there are no tasks, or None."""

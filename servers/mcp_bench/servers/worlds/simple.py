@@ -44,6 +44,8 @@ class SimpleBenchmark(ABC):
     splits: tuple[str, ...] = ("train", "dev", "test")
     private_splits: tuple[str, ...] = ()
     """Splits that follow from a secret of this machine. `all` is without them."""
+    own_files: bool = False
+    """Whether its tasks come from files that the operator can change, which `version` does not name."""
     default_split: str = "test"
     """What `tasks` yields if no split is named."""
     toolset: Sequence[ToolSpec] = ()
