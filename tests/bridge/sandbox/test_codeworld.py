@@ -7,7 +7,7 @@ from itertools import islice
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.codeworld import BENCHMARK
 from mcp_bench.servers.codeworld.case import Case, Check, python_check
 from mcp_bench.servers.codeworld.families import FAMILIES, HELD_OUT

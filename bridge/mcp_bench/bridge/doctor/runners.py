@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import anyio
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem
-from mcp_bench.bridge.sandbox.runners import VARIABLE, Runner, configured, tried
+from mcp_bench.bridge.sandbox.runners.configured import VARIABLE, Runner, configured, tried
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sandbox import Enforced
 
