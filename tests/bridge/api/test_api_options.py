@@ -62,6 +62,8 @@ def test_choices_have_the_defaults_of_the_command() -> None:
             "agent",
             "jobs",
             "referees",
+            "engine",
+            "address",
             "agent_command",
         ):  # of the run's process, and another spelling
             field = {own: here for here, own in RENAMED.items()}.get(name, name)

@@ -11,6 +11,10 @@ from typing import Any, TypeVar
 
 import click
 
+from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
+from mcp_bench.bridge.engines.parallel import AUTO, LOCAL
+from mcp_bench.bridge.engines.parallel import ENGINES as PLACES
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 DEFAULT_IDLE = 3600.0
@@ -157,6 +161,43 @@ def judge_options(command: F) -> F:
             type=click.Path(dir_okay=False, exists=True),
             metavar="FILE",
             help="What it costs, in YAML, as for `mcp-bench record`.",
+        ),
+    ]
+    return reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
+def parallel_options(command: F) -> F:
+    """Add the options that say how many episodes are recorded at a time, and where."""
+    options = [
+        click.option(
+            "--jobs",
+            type=click.IntRange(min=1),
+            metavar="J",
+            default=1,
+            show_default=True,
+            help="Number of episodes to run in parallel.",
+        ),
+        click.option(
+            "--referees",
+            type=CountOrAuto(),
+            metavar="N|auto",
+            default=AUTO,
+            show_default=True,
+            help="Number of referee processes that share these episodes. `auto` is one for each four "
+            "processors, if there are at least 8 episodes at a time and 100 in all for each.",
+        ),
+        click.option(
+            "--engine",
+            type=click.Choice(PLACES),
+            default=LOCAL,
+            show_default=True,
+            help="Where episodes are recorded: on this machine, or on the nodes of a Ray cluster.",
+        ),
+        click.option(
+            "--address",
+            metavar="HOST:PORT",
+            help="With --engine ray: the head of the cluster. Default: the cluster that this machine is a "
+            "node of.",
         ),
     ]
     return reduce(lambda inner, option: option(inner), reversed(options), command)

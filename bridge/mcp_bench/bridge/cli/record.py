@@ -16,13 +16,13 @@ from mcp_bench.bridge.cli.options import (
     key_values,
     limit_option,
     limits,
+    parallel_options,
     role_options,
     seed_option,
     split_option,
     task_option,
 )
-from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
-from mcp_bench.bridge.engines.parallel import AUTO, Parallel, Processes
+from mcp_bench.bridge.engines.parallel import AUTO, EngineName, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
 
@@ -31,12 +31,14 @@ if TYPE_CHECKING:
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
+PARALLEL = ("jobs", "referees", "engine", "address")
 
 EPILOG = """\b
 Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
   mcp-bench record --agent oracle --repeat 100 --jobs 16 --referees 2
+  mcp-bench record --agent oracle --repeat 100 --jobs 64 --engine ray --address head:6379
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent codex --limit 1 --capture-llm
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
@@ -117,23 +119,7 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     help="Number of episodes for each task.",
 )
 @seed_option
-@click.option(
-    "--jobs",
-    type=click.IntRange(min=1),
-    metavar="J",
-    default=1,
-    show_default=True,
-    help="Number of episodes to run in parallel.",
-)
-@click.option(
-    "--referees",
-    type=CountOrAuto(),
-    metavar="N|auto",
-    default=AUTO,
-    show_default=True,
-    help="Number of referee processes that share these episodes. `auto` is one for each four processors, if "
-    "there are at least 8 episodes at a time and 100 in all for each.",
-)
+@parallel_options
 @click.option("--model", metavar="M", help="Model for the agent.")
 @click.option(
     "--base-url",
@@ -301,6 +287,8 @@ def record(
     dry_run: bool,
     jobs: int,
     referees: Processes,
+    engine: EngineName,
+    address: str | None,
     as_json: bool,
     **choices: Any,
 ) -> None:
@@ -324,16 +312,15 @@ def record(
     if resume is None and (line := project_line(ctx)):
         click.echo(sanitize_line(line), err=True)
     if config is not None:
-        refuse_given(
-            ctx, {*choices, "resume", "jobs", "referees"}, "--config takes all settings from its file"
-        )
+        refuse_given(ctx, {*choices, "resume", *PARALLEL}, "--config takes all settings from its file")
         sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
+    parallel = Parallel(jobs, referees, engine, address)
     if resume is None:
         chosen = choices_of(ctx, choices)
         if dry_run:
-            show_run(chosen, as_json=as_json)
+            show_run(chosen, as_json=as_json, elsewhere=parallel.elsewhere)
             return
-        setup, run = start_run(chosen)
+        setup, run = start_run(chosen, elsewhere=parallel.elsewhere)
     else:
         own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note"}
         refuse_given(ctx, own, "--resume keeps the run's own settings")
@@ -342,7 +329,7 @@ def record(
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
         setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
     with run:
-        code = run_and_report(setup, run, Parallel(jobs, referees), choices["max_cost"], as_json)
+        code = run_and_report(setup, run, parallel, choices["max_cost"], as_json)
     sys.exit(code)
 
 

@@ -73,17 +73,17 @@ def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
             ctx.info_name, words, parent=ctx.parent, default_map=ctx.default_map
         ) as own:
             values = {name: value for name, value in own.params.items() if name not in NOT_SETTINGS}
-            parallel = Parallel(values.pop("jobs"), values.pop("referees"))
+            parallel = Parallel(**{one: values.pop(one) for one in ("jobs", "referees", "engine", "address")})
             return choices_of(own, values), parallel
 
     return parse
 
 
-def show_run(chosen: Choices, *, as_json: bool) -> None:
-    """Check one run, and print what it would be."""
+def show_run(chosen: Choices, *, as_json: bool, elsewhere: bool = False) -> None:
+    """Check one run, and print what it would be. `elsewhere`: see `checked_run`."""
     from mcp_bench.bridge.run.setup import checked_run
 
-    setup, info = checked_run(chosen)
+    setup, info = checked_run(chosen, elsewhere=elsewhere)
     if as_json:
         named = {"agent", "agent_version", "model", "benchmark", "benchmark_version"}
         tasks = [episode.task for episode in info.plan]

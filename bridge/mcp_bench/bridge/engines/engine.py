@@ -8,6 +8,7 @@ from typing import Protocol, Self
 
 import anyio
 
+from mcp_bench.bridge.engines.messages import Order
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.episode.episode import Outcome, run_episode
 from mcp_bench.bridge.process.agent import end_all_at_once
@@ -71,6 +72,11 @@ class ThisProcess:
 
     async def attempt(self, planned: PlannedEpisode, number: int, *, claims_count: bool) -> Outcome:
         return await run_episode(self._setup, self._run, planned, number, claims_count=claims_count)
+
+    async def obey(self, order: Order) -> Outcome:
+        """Record an attempt that the run's process has ordered. See `attempt`."""
+        assert order.planned is not None  # noqa: S101 - the others end attempts
+        return await self.attempt(order.planned, order.number, claims_count=order.claims_count)
 
     def end_at_once(self) -> None:
         end_own_processes()

@@ -15,6 +15,13 @@ class Work(BaseModel):
     run: RunInfo
     part: str
     """The folder of its part."""
+    apart: bool = False
+    """Record each attempt in a folder of its own beside the part, and close it when it ends: it is moved to
+    the run's machine then."""
+    address: str = ""
+    """Of the Ray cluster to record on."""
+    needs: list[tuple[str, ...]] = []
+    """What the tasks need, each combination once: see `mcp_bench.servers.needs`."""
     base_url: str | None
     """The model endpoint, with its login, which is stored nowhere."""
     canaries: list[Canary]
@@ -41,6 +48,10 @@ class Report(BaseModel):
     """As JSON: see `OUTCOME`."""
     error: str | None = None
     """Without an id: the process cannot work at all."""
+    folder: str | None = None
+    """Of the attempt, if it was recorded elsewhere; take it in from here."""
+    lost: str | None = None
+    """Why nothing is known of the attempt, if the machine that recorded it was lost."""
     calls: int | None = None
     """Tool calls so far."""
     line: str | None = None

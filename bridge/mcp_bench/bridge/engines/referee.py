@@ -10,7 +10,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +63,15 @@ class Referee:
         self._received = b""
 
     @classmethod
-    async def start(cls, work: Work) -> Referee:
+    async def start(
+        cls, work: Work, module: str = MODULE, environ: Mapping[str, str] | None = None
+    ) -> Referee:
         """Start a process, and return when it has checked everything.
+
+        Args:
+            work: what it gets.
+            module: what it runs.
+            environ: its environment; by default that of this process.
 
         Raises:
             RefereeError: something does not work there.
@@ -73,10 +80,11 @@ class Referee:
         part = Path(work.part)
         with theirs, (part / LOG).open("wb") as log:
             process = await anyio.open_process(
-                [sys.executable, "-P", "-m", MODULE, str(theirs.fileno())],
+                [sys.executable, "-P", "-m", module, str(theirs.fileno())],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                env=environ,
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C is for the run's process
             )
@@ -100,7 +108,11 @@ class Referee:
 
     async def send(self, message: BaseModel) -> None:
         """Send a line. Nothing happens if the process is gone: `reports` ends then."""
-        data = message.model_dump_json().encode() + b"\n"
+        await self.send_line(message.model_dump_json())
+
+    async def send_line(self, line: str) -> None:
+        """Send a message that is JSON already. See `send`."""
+        data = line.encode() + b"\n"
         async with self._sending:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 await self._stream.send(data)
@@ -108,8 +120,8 @@ class Referee:
     async def reports(self) -> AsyncIterator[Report]:
         """Yield what the process reports, until it is gone."""
         while True:
-            *lines, self._received = self._received.split(b"\n")
-            for line in lines:
+            while b"\n" in self._received:
+                line, _, self._received = self._received.partition(b"\n")
                 yield Report.model_validate(json.loads(line))
             try:
                 self._received += await self._stream.receive()

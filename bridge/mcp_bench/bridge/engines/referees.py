@@ -8,9 +8,10 @@ another process takes its place.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
-from functools import partial
 from itertools import count
+from pathlib import Path
 from types import TracebackType
 from typing import Self
 
@@ -18,7 +19,7 @@ import anyio
 
 from mcp_bench.bridge.engines.engine import end_own_processes
 from mcp_bench.bridge.engines.messages import OUTCOME, Order, Work
-from mcp_bench.bridge.engines.referee import Open, Referee, RefereeError, end_at_once
+from mcp_bench.bridge.engines.referee import MODULE, Open, Referee, RefereeError, end_at_once
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS
@@ -32,6 +33,9 @@ from mcp_bench.servers.grading import Grade
 
 class Referees:
     """Several referee processes. See `Engine`."""
+
+    module = MODULE
+    """What each of them runs."""
 
     def __init__(self, setup: Setup, run: RunFolder, number: int, say: Callable[[str], object]) -> None:
         """Record with `number` processes; `say` shows a line to the user."""
@@ -99,7 +103,7 @@ class Referees:
                 await referee.send(Order(id=name))
                 await attempt.over.wait()
             raise
-        if attempt.report is None:
+        if attempt.report is None or attempt.report.lost is not None:
             return await anyio.to_thread.run_sync(self._after_loss, attempt)
         if attempt.report.error is not None or attempt.report.outcome is None:
             raise RefereeError(
@@ -108,17 +112,24 @@ class Referees:
         outcome = OUTCOME.validate_json(attempt.report.outcome)
         with anyio.CancelScope(shield=True):
             async with self._taking:
-                take = partial(take_in, self._run, referee.part, {outcome.episode}, after=after)
-                await anyio.to_thread.run_sync(take)
+                await anyio.to_thread.run_sync(
+                    self._take_in, attempt.report.folder, referee.part, outcome.episode, after
+                )
         return outcome
 
+    def _take_in(self, folder: str | None, part: Path, episode: str, after: int) -> None:
+        if folder is None:
+            take_in(self._run, part, {episode}, after=after)
+        else:
+            take_in(self._run, Path(folder), {episode})
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _work(self, part: Path) -> Work:
+        canaries = self._run.grades.canaries()
+        return Work(run=self._run.info, part=str(part), base_url=self._setup.base_url, canaries=canaries)
+
     async def _start(self) -> None:
-        part = new_part(self._run)
-        info = self._run.info
-        work = Work(
-            run=info, part=str(part), base_url=self._setup.base_url, canaries=self._run.grades.canaries()
-        )
-        referee = await Referee.start(work)
+        referee = await Referee.start(self._work(new_part(self._run)), self.module)
         self._referees.append(referee)
         self._tasks.start_soon(self._listen, referee)
         self._more.set()
@@ -127,6 +138,8 @@ class Referees:
         """Pass on what a process reports, until it is gone."""
         try:
             async for report in referee.reports():
+                if report.error is not None and report.id is None:
+                    raise RefereeError(report.error)
                 if report.line is not None:
                     self._say(report.line)
                 if report.calls is not None:
@@ -161,6 +174,7 @@ class Referees:
     def _after_loss(self, attempt: Open) -> Outcome:
         """Return how an attempt ended whose process was lost."""
         planned = attempt.planned
+        why = attempt.report.lost if attempt.report else f"its referee process was lost: {attempt.lost}"
         slot = (planned.task, planned.seed, planned.repeat, attempt.number)
         found = next((one for one, *rest in self._run.recording.attempts() if tuple(rest) == slot), "")
         grade, calls, seconds = None, 0, 0.0
@@ -176,7 +190,7 @@ class Referees:
             task=planned.task,
             termination=None,
             invalid=None if done else REFEREE_DIED,
-            detail=None if done else f"its referee process was lost: {attempt.lost}",
+            detail=None if done else why,
             grade=grade,
             calls=calls,
             seconds=seconds,

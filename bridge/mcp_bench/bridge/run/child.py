@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from mcp_bench.bridge.engines.parallel import AUTO, Parallel
+from mcp_bench.bridge.engines.parallel import AUTO, LOCAL, EngineName, Parallel
 from mcp_bench.bridge.run.choices import AboveZero, Count
 from mcp_bench.bridge.run.events import Event, encode, line
 from mcp_bench.servers.errors import bench_errors
@@ -53,6 +53,8 @@ class Request(BaseModel):
     """Whether stderr is the user's terminal, on which to show progress. Else its lines become events."""
     jobs: Count
     referees: Count | Literal["auto"] = AUTO
+    engine: EngineName = LOCAL
+    address: str | None = None
     choices: dict[str, Any] | None = None
     """Fields of `Choices`."""
     resume: str | None = None
@@ -175,10 +177,10 @@ def record(request: Request, channel: Channel) -> None:
     from mcp_bench.bridge.run.reporting import ReportingDisplay
     from mcp_bench.bridge.run.run import run_to_end
 
-    with opened(request) as (setup, run):
+    parallel = Parallel(request.jobs, request.referees, request.engine, request.address)
+    with opened(request, parallel) as (setup, run):
         report: Callable[[Event], None] = channel.event
         display_of = partial(ReportingDisplay, setup=setup, run=run, report=report, status=channel.send)
-        parallel = Parallel(request.jobs, request.referees)
         ended = run_to_end(setup, run, parallel, request.max_cost, display_of)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -186,14 +188,14 @@ def record(request: Request, channel: Channel) -> None:
 
 
 @contextmanager
-def opened(request: Request) -> Iterator[tuple[Setup, RunFolder]]:
+def opened(request: Request, parallel: Parallel) -> Iterator[tuple[Setup, RunFolder]]:
     from mcp_bench.bridge.run.choices import Choices
     from mcp_bench.bridge.run.setup import resume_run, start_run
 
     if request.resume is not None:
         setup, run = resume_run(request.resume, request.max_cost, request.run_tags, request.note)
     else:
-        setup, run = start_run(Choices(**request.choices or {}))
+        setup, run = start_run(Choices(**request.choices or {}), elsewhere=parallel.elsewhere)
     with run:
         yield setup, run
 

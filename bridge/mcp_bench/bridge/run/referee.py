@@ -19,16 +19,19 @@ from typing import Any
 
 import anyio
 
+from mcp_bench.bridge.engines.apart import Apart
 from mcp_bench.bridge.engines.engine import ThisProcess, end_own_processes
 from mcp_bench.bridge.engines.messages import OUTCOME, Order, Work
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
 from mcp_bench.bridge.run.child import Channel, Lines
 from mcp_bench.bridge.run.setup import setup_again
+from mcp_bench.bridge.sandbox.runners import check_sandboxes
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
-from mcp_bench.servers.errors import bench_errors
+from mcp_bench.servers.errors import WrongUseError, bench_errors
 from mcp_bench.servers.hardening import harden
+from mcp_bench.servers.needs import SANDBOX, unmet
 from mcp_bench.servers.sanitized_logs import show_safely
 
 CALLS_SECONDS = 0.5
@@ -48,9 +51,11 @@ def main() -> None:
     channel = Channel(control, os.getppid())
     try:
         setup = setup_again(work.run, work.base_url)
+        check_needs(work, setup)
         with part_of(work) as part:
             sys.stderr = Lines(channel).text()
-            anyio.run(serve, setup, part, orders, channel)
+            engine = Apart(setup, part) if work.apart else ThisProcess(setup, part)
+            anyio.run(serve, engine, orders, channel)
     except BaseException as error:
         texts = dict.fromkeys(str(failure) for failure in bench_errors(error))
         if not texts:
@@ -59,6 +64,19 @@ def main() -> None:
         channel.send({"error": "\n".join(texts)})
     finally:
         channel.close()
+
+
+def check_needs(work: Work, setup: Setup) -> None:
+    """Check that tasks find here what they need. GPUs and memory are reserved for each attempt.
+
+    Raises:
+        BenchError: something is missing.
+    """
+    needs = {need for one in work.needs for need in one}
+    if why := unmet(need for need in needs if need.startswith(("program:", "package:"))):
+        raise WrongUseError("; ".join(why))
+    if SANDBOX in needs:
+        check_sandboxes(setup.sandbox)
 
 
 def end_now() -> None:
@@ -76,11 +94,11 @@ def part_of(work: Work) -> Iterator[RunFolder]:
             yield part
 
 
-async def serve(setup: Setup, part: RunFolder, orders: Any, channel: Channel) -> None:
+async def serve(recorder: ThisProcess, orders: Any, channel: Channel) -> None:
     """Record what is ordered, until the orders end."""
     attempts: dict[int, anyio.CancelScope] = {}
 
-    async with ThisProcess(setup, part) as engine, anyio.create_task_group() as tasks:
+    async with recorder as engine, anyio.create_task_group() as tasks:
 
         def obey(order: Order) -> None:
             if order.planned is not None:
@@ -94,13 +112,10 @@ async def serve(setup: Setup, part: RunFolder, orders: Any, channel: Channel) ->
                 anyio.from_thread.run_sync(obey, Order.model_validate_json(line))
 
         async def attempt(order: Order, scope: anyio.CancelScope) -> None:
-            assert order.planned is not None  # noqa: S101 - see obey
             report: dict[str, Any] = {"id": order.id}
             with scope:
                 try:
-                    outcome = await engine.attempt(
-                        order.planned, order.number, claims_count=order.claims_count
-                    )
+                    outcome = await engine.obey(order)
                     report["outcome"] = OUTCOME.dump_json(outcome).decode()
                 except Exception as error:  # the run's process decides what becomes of the run
                     texts = dict.fromkeys(str(failure) for failure in bench_errors(error))

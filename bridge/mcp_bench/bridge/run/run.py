@@ -14,7 +14,8 @@ import click
 from pydantic import JsonValue
 
 from mcp_bench.bridge.engines.engine import Engine, ThisProcess
-from mcp_bench.bridge.engines.parallel import Parallel, referees
+from mcp_bench.bridge.engines.on_ray.engine import OnRay
+from mcp_bench.bridge.engines.parallel import RAY, Parallel, referees
 from mcp_bench.bridge.engines.referees import Referees
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
@@ -67,11 +68,11 @@ def run_to_end(
         display_of: makes the display, from what `Display` takes.
         go_on: the command that continues, if it is not the one that resumes this run.
     """
-    resume = go_on or f"mcp-bench record --resume {run.id}"
+    resume = go_on or f"mcp-bench record --resume {run.id}{parallel.words()}"
     total = len(run.pending())
     jobs = parallel.jobs
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
-    slots = sandbox_slots(setup, run) if jobs > 1 else jobs
+    slots = sandbox_slots(setup, run) if jobs > 1 and not parallel.elsewhere else sys.maxsize
     fewer = slots < jobs and not one_at_a_time
     jobs = 1 if one_at_a_time else min(jobs, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
@@ -84,11 +85,14 @@ def run_to_end(
     processes = 1 if slots < sys.maxsize else referees(parallel.referees, jobs, total)
     engines: list[Engine] = []
     with display_of(total, jobs, title, lambda: sum(one.calls_made for one in engines)) as display:
-        engines.append(
-            ThisProcess(setup, run) if processes == 1 else Referees(setup, run, processes, display.say)
-        )
+        if parallel.engine == RAY:
+            engines.append(OnRay(setup, run, parallel.address, display.say))
+        elif processes > 1:
+            engines.append(Referees(setup, run, processes, display.say))
+        else:
+            engines.append(ThisProcess(setup, run))
         display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
-        if processes > 1:
+        if processes > 1 and parallel.engine != RAY:
             display.say(f"{processes} referee processes, each with its part of the episodes")
         for line in isolation_lines(setup):
             display.say(line)

@@ -49,15 +49,17 @@ from mcp_bench.servers.sanitize import sanitize_line
 logger = logging.getLogger(__name__)
 
 
-def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -> tuple[Setup, RunFolder]:
+def start_run(
+    choices: Choices, matrix: Mapping[str, JsonValue] | None = None, *, elsewhere: bool = False
+) -> tuple[Setup, RunFolder]:
     """Check all options, then create the run's folder. The caller closes it.
 
-    `matrix` is stored with the run: see `mcp_bench.recorder.runs.matrix`.
+    `matrix` is stored with the run: see `mcp_bench.recorder.runs.matrix`. `elsewhere`: see `checked_run`.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
     """
-    setup, info = checked_run(choices)
+    setup, info = checked_run(choices, elsewhere=elsewhere)
     if matrix is not None:
         info.settings["matrix"] = dict(matrix)
     run = RunFolder.create(info)
@@ -69,8 +71,12 @@ def start_run(choices: Choices, matrix: Mapping[str, JsonValue] | None = None) -
     return setup, run
 
 
-def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
+def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, RunInfo]:
     """Check all options and plan the run, without storing anything.
+
+    Args:
+        choices: the options.
+        elsewhere: other machines record, which check by themselves whether they have what tasks need.
 
     Raises:
         BenchError: as for `start_run`.
@@ -115,7 +121,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     if harness is not None:
         settings["harness"] = harness.document()
         setup = replace(setup, harness=harness)
-    backend, episodes = planned_episodes(choices)
+    backend, episodes = planned_episodes(choices, elsewhere=elsewhere)
     if isinstance(backend, ForeignServer):
         check_agent_fits(agent, backend)
         if harness is not None and (harness.skills or harness.descriptions or harness.recalled):
@@ -126,7 +132,7 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
         settings["server"] = list[JsonValue](backend.words)
         setup = replace(setup, server=backend)
     else:
-        if any(SANDBOX in one.needs for one in episodes):
+        if not elsewhere and any(SANDBOX in one.needs for one in episodes):
             check_sandboxes(choices.sandbox)  # an error here, not in every episode
         if harness is not None:
             check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
@@ -159,7 +165,9 @@ def checked_run(choices: Choices) -> tuple[Setup, RunInfo]:
     return setup, info
 
 
-def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[PlannedEpisode]]:
+def planned_episodes(
+    choices: Choices, *, elsewhere: bool = False
+) -> tuple[Benchmark | ForeignServer, list[PlannedEpisode]]:
     """Return what a run is played on, and its episodes.
 
     Raises:
@@ -171,7 +179,8 @@ def planned_episodes(choices: Choices) -> tuple[Benchmark | ForeignServer, list[
     refuse_control(tools_of(bench), bench.name)
     prepare_split(bench, choices.split)
     tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
-    return bench, that_can_run(plan(tasks, choices.repeat, choices.seed, choices.max_calls))
+    planned = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
+    return bench, planned if elsewhere else that_can_run(planned)
 
 
 def with_reference(bench: Benchmark, episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:

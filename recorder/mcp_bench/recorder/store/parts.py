@@ -37,6 +37,9 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.store.run_folder import RunFolder
 
 PARTS = "parts"
+MOVED = "moved"
+"""Folder of a part: folders of attempts that were recorded on other machines, and moved here complete. The
+key that signed them is beside it, and nothing but these attempts."""
 RECORDINGS, GRADES = "recordings.db", "grades.db"
 ENDING_SECONDS = 20.0
 """How long a referee process whose run was killed may take to end its agents."""
@@ -78,6 +81,8 @@ def last_frame(part: Path) -> int:
     Raises:
         StorageError: the part cannot be read.
     """
+    if not (part / RECORDINGS).exists():
+        return 0
     with (
         database_errors(part),
         closing(open_reader(part / RECORDINGS, schema.recordings, check=False)) as db,
@@ -136,6 +141,8 @@ def take_in_dead(
 ) -> None:
     """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
 
+    What was moved here from other machines is taken in, too.
+
     Args:
         run: the run.
         part: its part.
@@ -146,6 +153,8 @@ def take_in_dead(
         RunLockedError: the process still runs.
         StorageError: as for `take_in`; the part stays.
     """
+    for moved in sorted((part / MOVED).glob("*")):
+        take_in(run, moved)
     if _has_rows(part):
         folder = _reopened(part, reopen, seconds)
         try:

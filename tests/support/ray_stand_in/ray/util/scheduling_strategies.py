@@ -1,0 +1,8 @@
+"""See `ray`."""
+
+from typing import NamedTuple
+
+
+class NodeAffinitySchedulingStrategy(NamedTuple):
+    node_id: str
+    soft: bool
