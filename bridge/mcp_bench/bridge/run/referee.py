@@ -26,7 +26,7 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
 from mcp_bench.bridge.run.child import Channel, Lines
 from mcp_bench.bridge.run.setup import setup_again
-from mcp_bench.bridge.sandbox.runners import check_sandboxes
+from mcp_bench.bridge.sandbox.runners.configured import check_sandboxes
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError, bench_errors
