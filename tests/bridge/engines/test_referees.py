@@ -12,7 +12,6 @@ from typing import Any
 import anyio
 import pytest
 
-from mcp_bench.bridge.engines import referee as referee_module
 from mcp_bench.bridge.engines.messages import Work
 from mcp_bench.bridge.engines.referee import Referee, RefereeError
 from tests.support.recorded import run_info
@@ -132,8 +131,7 @@ def test_a_second_signal_stops_at_once(bench: Any, script: Write, tmp_path: Path
         os.close(handle)
 
 
-def test_a_process_that_does_not_start_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(referee_module, "MODULE", "mcp_bench.not_there")
+def test_a_process_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     work = Work(run=run_info(), part=str(tmp_path), base_url=None, canaries=[])
     with pytest.raises(RefereeError, match=r"ended at its start: exit code 1: .*No module named"):
-        anyio.run(Referee.start, work)
+        anyio.run(Referee.start, work, "mcp_bench.not_there")

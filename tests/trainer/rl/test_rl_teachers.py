@@ -168,14 +168,14 @@ def test_teachers_that_cannot_be_followed(checkpoint: Path, tmp_path: Path) -> N
         ]
         CliRunner().invoke(train, [str(word) for word in asked], catch_exceptions=False)
 
-    with pytest.raises(WrongUseError, match="--teacher names the model that --algorithm opd follows"):
+    with pytest.raises(WrongUseError, match="--follow names the model that --algorithm opd follows"):
         start("--algorithm", "opd")
-    with pytest.raises(WrongUseError, match="--teacher names the model that --algorithm opd follows"):
-        start("--algorithm", "sdpo", "--teacher", checkpoint)
+    with pytest.raises(WrongUseError, match="--follow names the model that --algorithm opd follows"):
+        start("--algorithm", "sdpo", "--follow", checkpoint)
     other = byte_tokenizer(template("qwen3"), (*QWEN_SPECIAL, "<|more|>"))
     save(qwen3(len(other)), other, tmp_path / "other")
     with pytest.raises(WrongUseError, match="has another vocabulary than"):
-        start("--algorithm", "opd", "--teacher", tmp_path / "other")
+        start("--algorithm", "opd", "--follow", tmp_path / "other")
     assert not (tmp_path / "run").exists()
 
 

@@ -18,7 +18,7 @@ Examples:
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
-  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --teacher larger-model
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --follow larger-model
   mcp-bench train rl --resume learned
 """
 
@@ -37,7 +37,7 @@ Examples:
     help="How attempts get credit, or whom the model follows (sdpo, opd).",
 )
 @click.option(
-    "--teacher", metavar="FOLDER", type=click.Path(path_type=Path),
+    "--follow", "teacher", metavar="FOLDER", type=click.Path(path_type=Path),
     help="With opd: the model that is followed, as for --start. Its vocabulary is that of the start.",
 )  # fmt: skip
 @click.option(

@@ -67,7 +67,7 @@ def _teacher(algorithm: str, name: Path | None, start: Path) -> str | None:
         WrongUseError: it is missing, or cannot read the tokens of the start.
     """
     if (algorithm == "opd") != (name is not None):
-        raise WrongUseError("--teacher names the model that --algorithm opd follows: use both, or none")
+        raise WrongUseError("--follow names the model that --algorithm opd follows: use both, or none")
     if name is None:
         return None
     from mcp_bench.trainer.tokenizer import load_tokenizer
