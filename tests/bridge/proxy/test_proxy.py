@@ -265,7 +265,7 @@ def test_other_commands_on_an_ungraded_session(bench, tmp_path: Path) -> None:
     (episode,) = bench.rows("select id from episodes")
     assert "add" in bench.run("show", episode["id"]).stdout
     out = tmp_path / "out.jsonl"
-    refused = bench.run("export", "--split", "all", "--min-partial", "0", "--out", out, code=1).stderr
+    refused = bench.run("export", "--split", "all", "--min-partial", "0", "--out", out, code=3).stderr
     assert "1 without a grade" in refused and not out.exists()
     done = bench.run("record", "--resume", bench.run_folder.name, code=2)
     assert "mcp-bench proxy" in done.stderr

@@ -50,7 +50,7 @@ def test_an_episode_with_a_third_party_server_is_recorded(bench, script: Write, 
     (row,) = bench.report()
     assert (row["episodes"], row["ungraded"], row["invalid"], row["strict"]) == (1, 1, 0, None)
     assert "Add one and two." in bench.run("show", episode["id"]).stdout
-    refused = bench.run("export", "--split", "all", "--out", tmp_path / "out.jsonl", code=1).stderr
+    refused = bench.run("export", "--split", "all", "--out", tmp_path / "out.jsonl", code=3).stderr
     assert "1 without a grade" in refused
     (listed,) = json.loads(bench.run("show", "--json").stdout)
     assert (listed["planned"], listed["done"]) == (1, 1)
