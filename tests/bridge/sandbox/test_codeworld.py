@@ -71,8 +71,14 @@ def answer():
     ("program", "why"),
     [
         ("def answer():\n    return 2\n", ""),
-        (BUSY, "s of processors, and 1 are allowed"),
-        ("import os\nprint(2, flush=True)\nos.kill(os.getppid(), 9)\nos._exit(0)\n", "printed "),
+        (BUSY, "its time was over (1 s of processors"),
+        (
+            BUSY.replace(
+                "import os, time", "import os, signal, time\nsignal.signal(signal.SIGCHLD, signal.SIG_IGN)"
+            ),
+            "processor",
+        ),
+        ("import os\nos.write(2, b'2')\nos.kill(os.getppid(), 9)\nos._exit(0)\n", "signal 9"),
     ],
 )
 async def test_processors_are_counted_over_all_processes(program: str, why: str) -> None:

@@ -9,27 +9,20 @@ from dataclasses import dataclass
 ANSWER = "/work/answer.txt"
 SHOWN = 200
 """Characters of an output that a grade shows."""
-LIMITED = """import ctypes, os, resource, signal, subprocess, sys, tempfile
-most = int(sys.argv[1])
-ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER: what outlives its parent counts, too
-printed = tempfile.TemporaryFile()  # a pipe would end with the last of its processes
-subprocess.run([sys.executable, "-B", "/check/run.py"], stdout=printed,
-               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (most, most)))
-while True:
-    with open(f"/proc/{os.getpid()}/task/{os.getpid()}/children") as file:
-        for child in file.read().split():
-            os.kill(int(child), signal.SIGKILL)
-    try:
-        os.wait()
-    except ChildProcessError:
-        break
-used = resource.getrusage(resource.RUSAGE_CHILDREN)
-if used.ru_utime + used.ru_stime > most:
-    sys.exit(f"it used {used.ru_utime + used.ru_stime:.1f} s of processors, and {most} are allowed")
-printed.seek(0)
-sys.stdout.buffer.write(printed.read())
+COUNTED = """import contextlib, io, sys
+
+def answer(data):
+    sys.stdout.buffer.write(len(data).to_bytes(8, "little") + data)
+    sys.stdout.buffer.flush()
+
+answer(b"")
+sys.stdin.buffer.read(8)
+printed = io.StringIO()
+with contextlib.redirect_stdout(printed), open("/check/run.py") as program:
+    exec(program.read(), {"__name__": "__main__"})
+answer(printed.getvalue().encode())
 """
-"""Runs a check's program. A limit of one process does not bind what several of them do together."""
+"""Runs a check's program where the sandbox counts what all its processes use, see `Sandbox.ask`."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +40,9 @@ class Check:
     guards: bool = False
     """Whether it holds at the start, and must still hold."""
     seconds: float = 20.0
+    processor_seconds: float = 0.0
+    """What all processes of the command may use together, however busy the machine is. It is then a program
+    that answers one question with its output, see `Sandbox.start`. 0: no limit."""
     files: Mapping[str, str] | None = None
     """Files for the command, by name, in /check."""
     judge: Callable[[str], str] | None = None
@@ -91,16 +87,10 @@ def python_check(
         processor_seconds: what it may use of processors, with all that it starts, however busy the machine
             is. 0: no limit.
     """
-    run = "cd /work && python3 -B /check/run.py"
     files = {"run.py": f"import sys\nsys.path.insert(0, '/work')\n{code}\n"}
-    if processor_seconds:  # who ends the program that counts, prints nothing
-        run = f'cd /work && said=$(python3 -B /check/limited.py {processor_seconds}) && echo "$said"'
-        files["limited.py"] = LIMITED
-    return Check(
-        name,
-        run,
-        str(expected),
-        guards,
-        max(20.0, 10.0 * processor_seconds),
-        files,
-    )
+    if processor_seconds:
+        files["counted.py"] = COUNTED
+        command = "python3 -B /check/counted.py"
+    else:
+        command = "cd /work && python3 -B /check/run.py"
+    return Check(name, command, str(expected), guards, processor_seconds=processor_seconds, files=files)

@@ -59,7 +59,20 @@ class CodeWorldWorld(ShellWorld):
         files = {name: text.encode() for name, text in (check.files or {}).items()}
         mounts = {PLACE: files} if files else None
         await self.sandbox.renew(mounts, fresh=True)
-        done = await self.sandbox.run(check.command, seconds=check.seconds)
-        fault = "its time was over" if done.timed_out else check.fault(done.output)
+        if check.processor_seconds:
+            fault = await self._counted(check)
+        else:
+            done = await self.sandbox.run(check.command, seconds=check.seconds)
+            fault = "its time was over" if done.timed_out else check.fault(done.output)
         kind: Literal["objective", "guardrail"] = "guardrail" if check.guards else "objective"
         return AssertionResult(name=check.name, passed=not fault, kind=kind, detail=fault)
+
+    async def _counted(self, check: Check) -> str:
+        """Return what is wrong with a check's program, which has a limit of processor time, or nothing."""
+        ready = await self.sandbox.start(check.command.split(), seconds=check.seconds, alone=False)
+        if ready.ended:
+            return ready.ended
+        done = await self.sandbox.ask([b""], seconds=check.processor_seconds)
+        if not done.bodies:
+            return f"{done.ended} ({check.processor_seconds:g} s of processors are allowed)"
+        return check.fault(done.bodies[0].decode(errors="replace"))

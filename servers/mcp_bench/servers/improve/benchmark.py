@@ -12,7 +12,7 @@ from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, T
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NEED, NO_HOST, Host
-from mcp_bench.servers.improve.candidate import PATH
+from mcp_bench.servers.improve.candidate import PATH, PATIENCE
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
 from mcp_bench.servers.improve.held_out import graded_state
 from mcp_bench.servers.improve.packages import PLACE, absent, check_python, layer
@@ -115,7 +115,7 @@ class Improve(SimpleBenchmark):
             limits=Limits(
                 open_seconds=120,  # packages are copied once
                 call_seconds=max(600, 4 * experiment.seconds),
-                grade_seconds=max(900, 8 * experiment.seconds),
+                grade_seconds=max(900, (PATIENCE + 4) * experiment.seconds),  # a candidate may sleep
             ),
         )  # fmt: skip
 
