@@ -11,10 +11,18 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
 from mcp_bench.recorder.store import frame_log
 from mcp_bench.recorder.store.keys import own_key
-from mcp_bench.recorder.store.parts import OF_GRADES, PARTS, last_frame, new_part, take_in, take_in_all
+from mcp_bench.recorder.store.parts import (
+    MOVED,
+    OF_GRADES,
+    PARTS,
+    last_frame,
+    new_part,
+    take_in,
+    take_in_all,
+)
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.store.signatures import OF_EPISODE
@@ -276,6 +284,35 @@ def test_a_part_that_cannot_be_taken_in_keeps_back_no_other(
     assert "move this folder away" in caplog.text
     assert (state(run), entries()) == ("open", before)
     bad.path.rename(run.path.with_name("elsewhere"))
+    RunFolder.resume(run.id).close()
+    assert state(run) == "verified"
+
+
+def moved_to(run: RunFolder, part: Path, name: str, *story: PlannedEpisode) -> tuple[Path, list[str]]:
+    """Record episodes in a folder of their own, and move it to a part of a run as another machine's."""
+    with RunFolder(new_part(run), run.info) as made:
+        episodes = [play(made, one, STORY) for one in story]
+    (part / MOVED).mkdir(exist_ok=True)
+    return made.path.rename(part / MOVED / name), episodes
+
+
+def test_a_moved_folder_that_cannot_be_taken_in_keeps_back_no_other(
+    run: RunFolder, caplog: pytest.LogCaptureFixture
+) -> None:
+    part = new_part(run)
+    bad, _ = moved_to(run, part, "1", PLAN[0])
+    _, [episode] = moved_to(run, part, "2", PLAN[1])
+    query(bad / "recordings.db", "UPDATE frames SET body = 'other' WHERE id = 1")
+    with pytest.raises(StorageError, match="move this folder away"):
+        take_in_all(run, RunFolder.reopen)
+    assert run.done() == {episode}
+    assert [path.name for path in (part / MOVED).iterdir()] == ["1"]
+    run.close()
+    assert state(run) == "open"  # episodes are missing
+    with RunReader(run.path) as reader:
+        assert reader.episode_ids() == [episode]
+    assert "move this folder away" in caplog.text
+    bad.rename(run.path.with_name("elsewhere"))
     RunFolder.resume(run.id).close()
     assert state(run) == "verified"
 

@@ -141,7 +141,7 @@ def take_in_dead(
 ) -> None:
     """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
 
-    What was moved here from other machines is taken in, too.
+    What was moved here from other machines is taken in, too. A folder that cannot be keeps back no other.
 
     Args:
         run: the run.
@@ -153,8 +153,14 @@ def take_in_dead(
         RunLockedError: the process still runs.
         StorageError: as for `take_in`; the part stays.
     """
+    problems = []
     for moved in sorted((part / MOVED).glob("*")):
-        take_in(run, moved)
+        try:
+            take_in(run, moved)
+        except StorageError as error:
+            problems.append(error)
+        else:
+            shutil.rmtree(moved, ignore_errors=True)
     if _has_rows(part):
         folder = _reopened(part, reopen, seconds)
         try:
@@ -162,6 +168,8 @@ def take_in_dead(
         finally:
             folder.close()
         take_in(run, part)
+    if problems:
+        raise problems[0]
     shutil.rmtree(part, ignore_errors=True)
 
 
@@ -191,8 +199,12 @@ def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bo
 
 
 def left_parts(path: Path) -> list[Path]:
-    """Return the parts of the run in the folder `path` that are begun, and not taken in completely."""
-    return [file.parent for file in path.glob(f"{PARTS}/*/{RECORDINGS}")]
+    """Return the parts of the run in the folder `path` that are begun, and not taken in completely.
+
+    Folders that were moved there from other machines count as parts.
+    """
+    places = (f"{PARTS}/*", f"{PARTS}/*/{MOVED}/*")
+    return [file.parent for place in places for file in path.glob(f"{place}/{RECORDINGS}")]
 
 
 def _has_rows(part: Path) -> bool:
