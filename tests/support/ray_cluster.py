@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
+import select
 import signal
 import socket
 import subprocess
@@ -17,6 +19,7 @@ from tests.support.bench_commands import FIXTURES
 
 STORE_BYTES = 80_000_000
 SECONDS = 300
+END_SECONDS = 60
 
 
 @dataclass
@@ -75,6 +78,11 @@ class Cluster:
     def __exit__(self, *_: object) -> None:
         for name in list(self.nodes):
             self.kill(name)
+        for pid in self._processes():  # workers, too, which end when their node is gone
+            _wait_for(pid)
+        for lock in self.folder.glob("homes/*/nodes/**/lock"):  # referee processes end their agents first
+            with suppress(FileNotFoundError), lock.open("rb") as held:
+                fcntl.flock(held, fcntl.LOCK_EX)
 
     def _start(self, name: str, *options: str) -> str:
         before = self._processes()
@@ -109,6 +117,20 @@ class Cluster:
             except OSError:
                 continue
         return found
+
+
+def _wait_for(pid: int) -> None:
+    """Wait until a process has ended.
+
+    Raises:
+        AssertionError: it does not end.
+    """
+    with suppress(ProcessLookupError):
+        process = os.pidfd_open(pid)
+        try:
+            assert select.select([process], [], [], END_SECONDS)[0], f"the process {pid} goes on"
+        finally:
+            os.close(process)
 
 
 def new_folder() -> Path:

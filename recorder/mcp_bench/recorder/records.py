@@ -5,6 +5,7 @@ Times are integer microseconds since the epoch, UTC.
 
 from __future__ import annotations
 
+import re
 import secrets
 import threading
 import time
@@ -45,6 +46,7 @@ REFEREE_DIED = "referee_died"
 """Reason code of an episode whose referee died before its grade was stored."""
 
 _ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o, u
+EPISODE_ID = re.compile(rf"ep_[{_ALPHABET}]{{15}}")
 _RANDOM_BITS = 30
 _last_id = 0
 _id_lock = threading.Lock()

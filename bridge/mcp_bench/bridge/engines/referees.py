@@ -8,7 +8,6 @@ another process takes its place.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from itertools import count
 from pathlib import Path
@@ -25,7 +24,14 @@ from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS
 from mcp_bench.bridge.process.orphans import adopt_orphans, end_orphans
 from mcp_bench.recorder.records import REFEREE_DIED, PlannedEpisode
-from mcp_bench.recorder.store.parts import last_frame, new_part, take_in, take_in_all, take_in_dead
+from mcp_bench.recorder.store.parts import (
+    last_frame,
+    new_part,
+    take_in,
+    take_in_all,
+    take_in_dead,
+    take_in_moved,
+)
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.grading import Grade
@@ -112,17 +118,15 @@ class Referees:
         outcome = OUTCOME.validate_json(attempt.report.outcome)
         with anyio.CancelScope(shield=True):
             async with self._taking:
-                await anyio.to_thread.run_sync(
-                    self._take_in, attempt.report.folder, referee.part, outcome.episode, after
-                )
+                await anyio.to_thread.run_sync(self._take_in, attempt, referee.part, outcome.episode, after)
         return outcome
 
-    def _take_in(self, folder: str | None, part: Path, episode: str, after: int) -> None:
+    def _take_in(self, attempt: Open, part: Path, episode: str, after: int) -> None:
+        folder = attempt.report.folder if attempt.report else None
         if folder is None:
             take_in(self._run, part, {episode}, after=after)
         else:
-            take_in(self._run, Path(folder), {episode})
-            shutil.rmtree(folder, ignore_errors=True)
+            take_in_moved(self._run, Path(folder), (attempt.planned, attempt.number))
 
     def _work(self, part: Path) -> Work:
         canaries = self._run.grades.canaries()

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
+from mcp_bench.recorder.records import EPISODE_ID
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
@@ -34,12 +35,15 @@ from mcp_bench.recorder.store.signatures import (
 )
 
 if TYPE_CHECKING:
+    from mcp_bench.recorder.records import PlannedEpisode
     from mcp_bench.recorder.store.run_folder import RunFolder
 
 PARTS = "parts"
 MOVED = "moved"
 """Folder of a part: folders of attempts that were recorded on other machines, and moved here complete. The
 key that signed them is beside it, and nothing but these attempts."""
+ORDERED = "ordered.json"
+"""File of a moved folder: the attempt that was ordered. It is written here."""
 RECORDINGS, GRADES = "recordings.db", "grades.db"
 ENDING_SECONDS = 20.0
 """How long a referee process whose run was killed may take to end its agents."""
@@ -50,6 +54,7 @@ _HAS = """
     SELECT 1 FROM main.scans WHERE episode = :episode UNION ALL
     SELECT 1 FROM main.asked WHERE episode = :episode
 """
+_SLOTS = "SELECT id, task, seed, repeat, attempt, started_us FROM episodes"
 _NUMBERED = {"rewards": "id", "asked": "id", "flags": "id"}
 """Tables whose rows get new numbers, besides frames and calls."""
 _log = logging.getLogger(__name__)
@@ -131,9 +136,84 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
                 copy = _Copy(sealed, db, signer, run.recording.signer, part)
                 for episode in wanted:
                     copy.grade(episode, run.recording.sealed(episode))
-    for episode in wanted:
-        for log in (part / "logs").glob(f"{episode}.*"):
+    for log in (part / "logs").glob("*"):
+        if log.name.partition(".")[0] in wanted and not log.is_symlink():
             shutil.move(log, run.path / "logs" / log.name)
+
+
+def take_in_moved(run: RunFolder, folder: Path, order: tuple[PlannedEpisode, int] | None = None) -> None:
+    """Take in a folder that was moved here from another machine, and delete it.
+
+    Whoever has that machine chooses what its databases say, so the folder must have one attempt, and this one
+    be the one that was ordered: else it could pass for another, or grade an episode of this machine. What was
+    ordered is kept in the folder, for whoever tries to take it in again.
+
+    Args:
+        run: the run.
+        folder: the folder.
+        order: what was ordered, with the number of the attempt; None: what was kept, or else any attempt of
+            the run's plan.
+
+    Raises:
+        StorageError: as for `take_in`, or the folder has anything else; it stays.
+    """
+    if (folder / RECORDINGS).exists():
+        _check_moved(run, folder, order)
+        take_in(run, folder)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _check_moved(run: RunFolder, folder: Path, order: tuple[PlannedEpisode, int] | None) -> None:
+    slot = _ordered(folder, order)
+    with (
+        closing(open_reader(folder / RECORDINGS, schema.recordings)) as source,
+        database_errors(folder),
+    ):
+        if not applied_migrations(source, schema.recordings):
+            return
+        found = source.execute(_SLOTS).fetchall()
+    there = {episode: [episode, *rest] for episode, *rest in run.recording.attempts()}
+    plan = {(one.task, one.seed, one.repeat) for one in run.info.plan}
+    for episode, task, seed, repeat, attempt, started in found:
+        own = [episode, task, seed, repeat, attempt]
+        if len(found) > 1:
+            why = "it has several attempts"
+        elif not (isinstance(episode, str) and EPISODE_ID.fullmatch(episode)):
+            why = f"{episode!r} is no id of an episode"
+        elif slot is not None and own[1:] != slot:
+            why = f"{episode} is not the attempt that was ordered"
+        elif slot is None and (task, seed, repeat) not in plan:
+            why = f"{episode} is not planned in this run"
+        elif episode in there and (there[episode] != own or not _began(run, episode, started)):
+            why = f"this run has another episode with the id {episode}"
+        else:
+            continue
+        raise _refused(folder, why)
+
+
+def _ordered(folder: Path, order: tuple[PlannedEpisode, int] | None) -> list[object] | None:
+    """Return task, seed, repeat and attempt of what was ordered, and keep them; None: they are not known.
+
+    Raises:
+        StorageError: they cannot be kept or read.
+    """
+    file = folder / ORDERED
+    try:
+        if order is not None:
+            planned, number = order
+            file.unlink(missing_ok=True)
+            file.write_text(json.dumps([planned.task, planned.seed, planned.repeat, number]))
+        return json.loads(file.read_text()) if file.exists() else None
+    except (OSError, ValueError) as error:
+        raise _refused(folder, f"what was ordered is not known: {error}") from error
+
+
+def _began(run: RunFolder, episode: str, started_us: object) -> bool:
+    """Return whether an episode of the run began at a time: it was taken in, maybe without its grade."""
+    sql = "SELECT started_us FROM episodes WHERE id = ?"
+    with run.recording.writer.lock:
+        row = run.recording.writer.connection.execute(sql, [episode]).fetchone()
+    return row is not None and row[0] == started_us
 
 
 def take_in_dead(
@@ -141,7 +221,7 @@ def take_in_dead(
 ) -> None:
     """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
 
-    What was moved here from other machines is taken in, too.
+    What was moved here from other machines is taken in, too. A folder that cannot be keeps back no other.
 
     Args:
         run: the run.
@@ -153,8 +233,12 @@ def take_in_dead(
         RunLockedError: the process still runs.
         StorageError: as for `take_in`; the part stays.
     """
+    problems = []
     for moved in sorted((part / MOVED).glob("*")):
-        take_in(run, moved)
+        try:
+            take_in_moved(run, moved)
+        except StorageError as error:
+            problems.append(error)
     if _has_rows(part):
         folder = _reopened(part, reopen, seconds)
         try:
@@ -162,6 +246,8 @@ def take_in_dead(
         finally:
             folder.close()
         take_in(run, part)
+    if problems:
+        raise problems[0]
     shutil.rmtree(part, ignore_errors=True)
 
 
@@ -191,8 +277,12 @@ def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bo
 
 
 def left_parts(path: Path) -> list[Path]:
-    """Return the parts of the run in the folder `path` that are begun, and not taken in completely."""
-    return [file.parent for file in path.glob(f"{PARTS}/*/{RECORDINGS}")]
+    """Return the parts of the run in the folder `path` that are begun, and not taken in completely.
+
+    Folders that were moved there from other machines count as parts.
+    """
+    places = (f"{PARTS}/*", f"{PARTS}/*/{MOVED}/*")
+    return [file.parent for place in places for file in path.glob(f"{place}/{RECORDINGS}")]
 
 
 def _has_rows(part: Path) -> bool:
@@ -375,7 +465,10 @@ class _Copy:
         return found
 
     def _refused(self, why: str) -> StorageError:
-        return StorageError(
-            f"{self.part}: {why}, so nothing of it is taken in. To go on without its episodes, move this "
-            "folder away"
-        )
+        return _refused(self.part, why)
+
+
+def _refused(part: Path, why: str) -> StorageError:
+    return StorageError(
+        f"{part}: {why}, so nothing of it is taken in. To go on without its episodes, move this folder away"
+    )
