@@ -2,8 +2,8 @@
 
 Each attempt is recorded in a folder of its own, which is packed and fetched when the attempt has ended.
 Packed folders travel in pieces in the answers of calls, so that they never lie in Ray's object store, which
-processes of the same user can read. Other messages are sent whole: a `Work`, an order or a report above 100 KiB
-lies there for a while, with canaries and the endpoint's login, or with a grade.
+processes of the same user can read. Other messages are sent whole: a `Work`, an order or a report above
+100 KiB lies there for a while, with canaries and the endpoint's login, or with a grade.
 """
 
 from __future__ import annotations
