@@ -1,10 +1,14 @@
 """How many referee processes a run gets."""
 
 import os
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from mcp_bench.bridge.engines.on_ray.node import without_rays
 from mcp_bench.bridge.engines.parallel import referees
+from mcp_bench.bridge.matrix import plan
 
 pytestmark = pytest.mark.unit
 
@@ -28,3 +32,20 @@ def test_referees_have_work(
 ) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: range(16))
     assert referees(wanted, jobs, episodes) == number
+
+
+def test_a_referee_has_the_operators_environment() -> None:
+    actor = {"PATH": "/bin", "RAY_AUTH_MODE": "token", "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+    assert without_rays(actor, {}) == {"PATH": "/bin"}
+    own = {"OMP_NUM_THREADS": "4", "RAY_AUTH_MODE": "token"}
+    assert without_rays(actor, own) == {"PATH": "/bin", "OMP_NUM_THREADS": "4"}
+
+
+def test_cells_on_a_cluster_keep_tasks_that_this_machine_cannot_play(monkeypatch: pytest.MonkeyPatch) -> None:
+    def planned(_: Any, *, elsewhere: bool) -> tuple[None, range]:
+        return None, range(5 if elsewhere else 2)
+
+    monkeypatch.setattr(plan, "planned_episodes", planned)
+    choices: Any = SimpleNamespace(**dict.fromkeys(plan._OF_TASKS))
+    checks = plan._Checks()
+    assert [checks.tasks(choices, elsewhere) for elsewhere in (False, True)] == [2, 5]

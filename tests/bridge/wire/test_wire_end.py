@@ -3,6 +3,7 @@
 import json
 import os
 import socket
+from contextlib import ExitStack
 from pathlib import Path
 
 import anyio
@@ -105,3 +106,26 @@ def test_tools_that_come_later_are_named_from_the_start() -> None:
     assert set(backend.tools) == {"slow", "late"}
     assert backend.arguments == {"late": ("page",)}
     assert WorldBackend(WorldSession(SlowWorld())).tools == ("slow",)
+
+
+def test_an_attempt_at_another_episode_is_stored_with_its_own(tmp_path: Path) -> None:
+    """On a node each attempt has a folder of its own."""
+    runs = []
+    with ExitStack() as stack:
+        for name in ("own", "other"):
+            info = RunInfo(id=name, created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
+            run = stack.enter_context(RunFolder.create(info, root=tmp_path))
+            run.recording.begin_episode(
+                EpisodeStart(id=name, seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
+            )
+            runs.append(run.recording)
+        own, other = [
+            stack.enter_context(Gate(run_id, f"token of {run_id}", recording))
+            for run_id, recording in zip(("own", "other"), runs, strict=True)
+        ]
+        own.root = 7
+        other.flag("wrong_token", {7, 8}, "it knocked")
+        other.flag("wrong_token", {9}, "somebody knocked")
+        assert [flag.detail for flag in runs[0].flags("own")] == ["it knocked, at other"]
+        assert [flag.detail for flag in runs[1].flags(None)] == ["somebody knocked, at other"]
+        assert runs[1].flags("other") == []

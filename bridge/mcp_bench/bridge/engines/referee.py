@@ -94,7 +94,8 @@ class Referee:
             await referee.send(work)
             async for report in referee.reports():
                 if report.error is not None:
-                    raise RefereeError(f"a referee process cannot record: {report.error}")
+                    who = "a referee process cannot record: " if module == MODULE else ""
+                    raise RefereeError(f"{who}{report.error}")
                 if report.ready:
                     return referee
             await referee.gone()

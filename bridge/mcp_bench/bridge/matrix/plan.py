@@ -105,11 +105,11 @@ def planned(file: MatrixFile, parse: Parse) -> Plan:
             checked.append(replace(one, episodes=one.run.planned if one.run else 0))
             continue
         try:
-            checked.append(replace(one, episodes=checks.episodes(one.choices)))
+            checked.append(replace(one, episodes=checks.episodes(one.choices, one.parallel.elsewhere)))
         except (BenchError, click.ClickException) as error:
             if isinstance(error, BenchError) and error.may_pass:
                 passing.add(error, one.cell)
-                checked.append(replace(one, episodes=checks.tasks(one.choices)))
+                checked.append(replace(one, episodes=checks.tasks(one.choices, one.parallel.elsewhere)))
             else:
                 faults.add(error, one.cell)
     _check_budget(file, checked, faults)
@@ -161,20 +161,21 @@ class _Checks:
         self._agents: dict[str, BenchError | None] = {}
         self._tasks: dict[str, int | BenchError] = {}
 
-    def episodes(self, choices: Choices) -> int:
-        """Check everything, and return the number of episodes.
+    def episodes(self, choices: Choices, elsewhere: bool) -> int:
+        """Check everything, and return the number of episodes. `elsewhere`: see `checked_run`.
 
         Raises:
             BenchError: something is missing.
         """
-        tasks = self.tasks(choices)
+        tasks = self.tasks(choices, elsewhere)
         # the tasks are there: what can still fail depends on the agent, its options and the server alone,
         # and for a harness on the benchmark's tools
         names = [one.name for one in fields(choices) if one.name not in _NOT_OF_AGENT]
-        key = repr([getattr(choices, name) for name in names] + [choices.harness and choices.benchmark])
+        own = [elsewhere, choices.harness and choices.benchmark]
+        key = repr([getattr(choices, name) for name in names] + own)
         if key not in self._agents:
             try:
-                checked_run(choices)
+                checked_run(choices, elsewhere=elsewhere)
                 self._agents[key] = None
             except BenchError as error:
                 self._agents[key] = error
@@ -182,16 +183,16 @@ class _Checks:
             raise fault
         return tasks
 
-    def tasks(self, choices: Choices) -> int:
+    def tasks(self, choices: Choices, elsewhere: bool) -> int:
         """Return the number of episodes.
 
         Raises:
             BenchError: there is no such benchmark, split or task.
         """
-        key = repr([getattr(choices, name) for name in _OF_TASKS])
+        key = repr([elsewhere, *(getattr(choices, name) for name in _OF_TASKS)])
         if key not in self._tasks:
             try:
-                self._tasks[key] = len(planned_episodes(choices)[1])
+                self._tasks[key] = len(planned_episodes(choices, elsewhere=elsewhere)[1])
             except BenchError as error:
                 self._tasks[key] = error
         found = self._tasks[key]

@@ -99,7 +99,8 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
     # another process may have started it since: resuming says so
     begun = one.run or run_of(one.stored, matrix_runs(plan.name, []))
     if begun is None:
-        setup, run = start_run(one.choices, matrix=one.stored.model_dump())
+        matrix = one.stored.model_dump()
+        setup, run = start_run(one.choices, matrix=matrix, elsewhere=one.parallel.elsewhere)
     else:
         setup, run = resume_run(begun.id, max_cost, one.choices.run_tags, one.choices.note)
     limit = min(math.inf if max_cost is None else max_cost, budget)

@@ -17,6 +17,7 @@ import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, NoReturn
@@ -187,8 +188,9 @@ class Driver:
         wanted = resources(order.planned.needs)
         with self._attempts[order.id]:
             if wanted:
-                async with reserved(wanted, self._nodes) as place:
-                    report = await self._on(self._nodes.get(place), order)
+                async with reserved(wanted, self._nodes, partial(self._has, wanted)) as place:
+                    node = None if place is None else self._nodes.get(place)
+                    report = await self._on(node, order)
             elif self._nodes:
                 report = await self._on(min(self._nodes.values(), key=lambda node: node.load), order)
         del self._attempts[order.id]
@@ -196,10 +198,13 @@ class Driver:
             return
         self._channel.send({"id": order.id, **report, "calls": self._calls()})
 
+    def _has(self, wanted: dict[str, float]) -> bool:
+        return any(has(node.machine, wanted) for node in self._nodes.values())
+
     async def _on(self, node: Node | None, order: Order) -> dict[str, Any]:
         """Record an attempt on a node; return what to report."""
         if node is None:
-            return {"lost": "its node was lost before it began"}
+            return {"lost": "no node that is left has what it needs, or its node was lost before it began"}
         attempt = node.open[order.id] = Open()
         try:
             try:
@@ -305,7 +310,7 @@ class Driver:
             await anyio.sleep(HEAD_SECONDS)
             try:
                 with anyio.fail_after(HEAD_SECONDS):
-                    async with await anyio.connect_tcp(host, int(port)):
+                    async with await anyio.connect_tcp(host.strip("[]"), int(port)):
                         failures = 0
             except (OSError, TimeoutError):
                 failures += 1

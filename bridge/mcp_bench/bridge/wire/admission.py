@@ -45,19 +45,20 @@ class Gate:
 
         The flag is attributed to the agent that made the attempt, even if it targeted another episode. An
         attempt by an unknown process is attributed to this episode if the token was right, because only its
-        agent knows the token. Otherwise it belongs to no episode.
+        agent knows the token. Otherwise it belongs to no episode. It is stored where its episode is recorded,
+        which can be another folder than this episode's.
 
         Args:
             kind: Why the attempt was refused.
             line: Ids of the peer's process and all its ancestors.
             detail: Text for the operator.
         """
-        episode = next((gate.episode for gate in _open.values() if gate.root in line), None)
-        if episode is None and kind == "foreign_peer":
-            episode = self.episode
-        if episode != self.episode:
+        owner = next((gate for gate in _open.values() if gate.root in line), None)
+        if owner is None and kind == "foreign_peer":
+            owner = self
+        if owner is not self:
             detail = f"{detail}, at {self.episode}"
-        self._recording.flag(episode, kind, detail)
+        (owner or self)._recording.flag(owner.episode if owner else None, kind, detail)
 
 
 def refusal(shown: bytes, token: str, root: int | None, line: Collection[int]) -> FlagKind | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -113,23 +113,32 @@ def has(machine: Machine, wanted: dict[str, float]) -> bool:
 
 
 @asynccontextmanager
-async def reserved(wanted: dict[str, float], among: Collection[str]) -> AsyncIterator[str]:
+async def reserved(
+    wanted: dict[str, float], among: Collection[str], possible: Callable[[], bool]
+) -> AsyncIterator[str | None]:
     """Wait until a node has these resources free, and reserve them; yield the node's id.
+
+    Yields None as soon as it is not possible any more.
 
     Args:
         wanted: Ray's resources.
         among: ids of the nodes that can be used.
+        possible: whether a node that is left has these resources at all.
     """
+    if not possible():
+        yield None
+        return
     from ray.util.placement_group import placement_group, placement_group_table, remove_placement_group
 
     label = {LABEL: f"in({','.join(among)})"}
     group = placement_group([wanted], bundle_label_selector=[label])
     try:
-        while True:
+        while possible():
             table = await anyio.to_thread.run_sync(partial(placement_group_table, group))
             if table["state"] == "CREATED":
                 yield str(table["bundles_to_node_id"][0])
                 return
             await anyio.sleep(WAIT_SECONDS)
+        yield None
     finally:
         remove_placement_group(group)

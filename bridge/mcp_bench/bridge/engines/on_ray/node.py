@@ -1,8 +1,9 @@
 """What runs on a node of a Ray cluster: an actor that starts a referee process there, and passes lines on.
 
 Each attempt is recorded in a folder of its own, which is packed and fetched when the attempt has ended.
-Packed folders travel in the answers of calls. They never lie in Ray's object store, which processes of the
-same user can read.
+Packed folders travel in pieces in the answers of calls, so that they never lie in Ray's object store, which
+processes of the same user can read. Other messages are sent whole: a `Work`, an order or a report above
+100 KiB lies there for a while, with canaries and the endpoint's login, or with a grade.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import secrets
 import shutil
 import tarfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
@@ -31,6 +32,35 @@ BASE_URL = "MCP_BENCH_NODE_BASE_URL"
 """Variable of a node: the model endpoint for agents there, in place of the run's."""
 DISTRIBUTION = "mcp-bench-kit"
 TOKEN_MODE = ("RAY_AUTH_MODE", "token")
+
+
+SET_BY_RAY = ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+"""Variables that Ray sets in an actor: one thread and, for an actor without GPUs, none of them."""
+
+
+def without_rays(environ: Mapping[str, str], before: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment of an actor without what is Ray's, as the operator of the node has it.
+
+    Agents with `--home native` inherit the environment, and Ray's has the way to its token.
+
+    Args:
+        environ: that of the actor.
+        before: that of the node's Ray.
+    """
+    kept = {
+        one: value for one, value in environ.items() if not one.startswith("RAY_") and one not in SET_BY_RAY
+    }
+    return kept | {one: before[one] for one in SET_BY_RAY if one in before}
+
+
+def _environ_of_ray() -> dict[str, str]:
+    """Return the environment of the process that started this one: the one that `ray start` had."""
+    try:
+        words = Path(f"/proc/{os.getppid()}/environ").read_bytes().split(b"\0")
+    except OSError:
+        return {}
+    pairs = (os.fsdecode(word).partition("=") for word in words if word)
+    return {name: value for name, _, value in pairs}
 
 
 class Node:
@@ -63,9 +93,7 @@ class Node:
             (part / "logs").mkdir(mode=0o700, parents=True)
             url = os.environ.get(BASE_URL) or given.base_url
             given = given.model_copy(update={"part": str(part), "base_url": url})
-            # agents with `--home native` inherit the environment, and Ray's has the way to its token
-            environ = {one: value for one, value in os.environ.items() if not one.startswith("RAY_")}
-            self._referee = await Referee.start(given, environ=environ)
+            self._referee = await Referee.start(given, environ=without_rays(os.environ, _environ_of_ray()))
         except (RefereeError, OSError) as error:
             self._remove()
             return str(error)
