@@ -7,8 +7,9 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.best_of import best_of
-from mcp_bench.bridge.memory.judge import NoJudgeError
+from mcp_bench.bridge.memory.judge import NoJudgeError, answers_kept
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.home import home
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, Step
 from tests.support.recorded import Episode, planned, record
@@ -87,6 +88,11 @@ def test_answers_that_were_paid_are_not_asked_for_again(tmp_path, monkeypatch: p
         with pytest.raises(NoJudgeError, match="Its 1 answers are kept: the same command goes on with them"):
             chosen(*asks, "--out", str(out))
         assert not out.exists()
+        [kept] = (home() / "judge").iterdir()
+        with kept.open("a", encoding="utf-8") as file:
+            file.write('no JSON\n{"role": "ju')  # a kill in mid-write
+        with answers_kept("best-of", {"judge_model": "m", "judge_base_url": endpoint.openai_url}, ["else"]):
+            pass
         assert "2 tasks, 3 attempts each" in chosen(*asks, "--out", str(out))
         assert len(endpoint.requests) == 2
         with pytest.raises(NoJudgeError, match="are the limit"):

@@ -13,8 +13,8 @@ import pytest
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.trainer.loop import commands
-from mcp_bench.trainer.loop.commands import StepFailedError, record, run
+from mcp_bench.trainer.loop import commands, training
+from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, record, run
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
 from tests.support.bench_commands import ROOT_MODULE
@@ -109,3 +109,21 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
         (episode,) = reader.episodes()
     assert episode.strict
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
+
+
+@pytest.mark.parametrize(("begun", "says"), [(True, "the training diverged"), (False, "no row of")])
+def test_a_training_without_a_result_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool, says: str
+) -> None:
+    """Rows are counted in data.json before the first step."""
+    out = tmp_path / "out"
+
+    def fruitless(*_: object, **__: object) -> None:
+        out.mkdir()
+        if begun:
+            (out / "data.json").touch()
+        raise FruitlessStepError
+
+    monkeypatch.setattr(training, "run", fruitless)
+    with pytest.raises(training.NothingTrainedError, match=says):
+        training.train_model(Path("tiny-cpu"), tmp_path / "rows", out, [])

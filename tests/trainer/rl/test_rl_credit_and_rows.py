@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from statistics import fmean
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -88,13 +89,13 @@ class Recording:
 
     attempts: list[Attempt]
 
-    def episodes(self) -> list[Attempt]:
-        return self.attempts
+    def episodes(self) -> list[SimpleNamespace]:
+        return [SimpleNamespace(run="run_1", attempt=attempt) for attempt in self.attempts]
 
 
 def test_rollouts_have_the_fields_of_other_trainers(monkeypatch: pytest.MonkeyPatch) -> None:
     """A test of the schema: names, types and lengths as in prime-rl and verl, which are not installed here."""
-    monkeypatch.setattr(rollout_rows, "read_attempt", lambda reader, attempt: attempt)
+    monkeypatch.setattr(rollout_rows, "read_attempt", lambda reader, episode: episode.attempt)
     turns = [answer([1], [2, 3]), answer([1, 2, 3, 4], [5])]
     made = tuple(make_rows(turns))
     attempts = [Attempt("a", "t", made, 1.0, calls=1), Attempt("b", "t", made, 0.0), attempt(None)]
@@ -113,7 +114,7 @@ def test_rollouts_have_the_fields_of_other_trainers(monkeypatch: pytest.MonkeyPa
     assert rows("verl")[0] == {
         "prompt_ids": [1], "response_ids": [2, 3, 4, 5], "response_mask": [1, 1, 0, 1],
         "response_logprobs": [-0.5, -0.5, 0, -0.5], "reward_score": 1.0, "num_turns": 2, "metrics": {},
-        "extra_fields": {"uid": "t", "episode": "a"},
+        "extra_fields": {"uid": "run_1/t", "episode": "a"},
     }  # fmt: skip
 
 

@@ -81,7 +81,7 @@ def best_of(
         found = measure(choices)
         write(choices, "")
     else:
-        with answers_kept("best-of", judge) as kept:
+        with answers_kept("best-of", judge, [runs, run_tags, splits, n]) as kept:
             choices, found, asked = anyio.run(ask, kept)
             write(choices, asked)
     if as_json:

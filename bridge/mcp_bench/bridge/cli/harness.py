@@ -109,7 +109,7 @@ def tips(
         nothing_new(found, "no error was made in several tasks")
         made = write_edited(with_tips(files, found), out)
     else:
-        with answers_kept("tips", judge) as kept:
+        with answers_kept("tips", judge, [runs, run_tags, benchmark]) as kept:
             found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most, kept)
             if found:
                 made = write_edited(with_tips(files, found), out, hidden)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
@@ -39,6 +40,7 @@ class Judge:
         self.asked: list[Asked] = []
         self.model = roles.models["judge"].model
         self._kept = kept
+        _cut_torn_line(kept)
         self._known = {_question(one): one for one in _read(kept) if one.answer is not None}
         self._host = EpisodeHost(roles, seed=0, store=self._store)
 
@@ -85,15 +87,20 @@ class Judge:
 
 
 @contextmanager
-def answers_kept(what: str, options: Mapping[str, Any]) -> Iterator[Path]:
+def answers_kept(what: str, options: Mapping[str, Any], subject: Sequence[object]) -> Iterator[Path]:
     """Yield a file for the answers to `what` until they are used, which is when this ends without an error.
 
     Answers are paid for. So the same command, after a failure or Ctrl-C, goes on with those that it got.
 
+    Args:
+        what: the command.
+        options: the model and its endpoint.
+        subject: what it is asked about, such as the runs. Commands about others have files of their own.
+
     Raises:
         NoJudgeError: the model stopped answering; the text says what is kept.
     """
-    of = f"{options['judge_model']} {options['judge_base_url']}"
+    of = json.dumps([options["judge_model"], options["judge_base_url"], *subject], default=str)
     folder = home() / "judge"
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = folder / f"{what}-{sha256(of.encode()).hexdigest()[:12]}.jsonl"
@@ -123,11 +130,24 @@ def json_in(answer: str, begin: str, end: str) -> Any:
         return None
 
 
+def _cut_torn_line(kept: Path) -> None:
+    """Cut off a last line without an end, left by a kill: else the next answer would be appended to it."""
+    written = kept.read_bytes() if kept.is_file() else b""
+    whole = written.rfind(b"\n") + 1
+    if whole < len(written):
+        os.truncate(kept, whole)
+
+
 def _read(kept: Path) -> list[Asked]:
     """Return what was asked; a line that was cut off is left out."""
-    lines = kept.read_text(encoding="utf-8").splitlines(keepends=True) if kept.is_file() else []
-    rows = [json.loads(line) for line in lines if line.endswith("\n")]
-    return [Asked(**{**row, "usage": row["usage"] and Usage.model_validate(row["usage"])}) for row in rows]
+    found = []
+    # not splitlines: an answer can have other ends of lines in it, such as U+2028
+    for line in kept.read_bytes().split(b"\n") if kept.is_file() else ():
+        with suppress(ValueError, TypeError, KeyError):
+            row = json.loads(line)
+            usage = row["usage"] and Usage.model_validate(row["usage"])
+            found.append(Asked(**{**row, "usage": usage}))
+    return found
 
 
 def _question(asked: Asked) -> tuple[str, ...]:

@@ -139,9 +139,9 @@ def _values(text: str) -> Iterator[str]:
 
 
 def _names(text: str) -> Iterator[str]:
-    """Yield each two words with capitals that follow each other: a name, or the begin of a sentence and one.
+    """Yield each two words with capitals that follow each other: a name, or the start of a sentence and one.
 
-    A name of one word cannot be told from other words with capitals, and is not found.
+    A name of one word looks like other words with capitals, and is not found.
     """
     for one, other in pairwise(text.split()):
         first, second = one.lstrip(_EDGE), other.strip(_EDGE).removesuffix("'s").removesuffix("\u2019s")

@@ -15,7 +15,7 @@ from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export, run
 from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
-from mcp_bench.trainer.loop.training import train_model
+from mcp_bench.trainer.loop.training import NothingTrainedError, train_model
 from mcp_bench.trainer.recipe import load_recipe
 
 
@@ -38,13 +38,15 @@ def train(
     chosen = [word for name in runs for word in ("--run", name)]
     chosen += ["--min-partial", str(least), "--best", str(proposed["best"]), "--dedupe", "exact"]
     done: Outcome = {"runs": list(runs)}
+    what = ""
     try:
         done |= export(place / "train.jsonl", [*chosen, "--reasoning", settings.reasoning])
         done |= {**train_model(folder.recipe, Path(done["data"]), place / "train", []), **done}
+    except NothingTrainedError as error:
+        what = str(error)
     except FruitlessStepError:
-        what = (
-            "the training diverged" if (place / "train" / "data.json").is_file() else "none of it can be used"
-        )
+        what = "none of it can be used"
+    if what:
         done |= {"model": None, "why": f"nothing came of the episodes with {least:.2f} or more: {what}"}
     return {**done, "spent": {"seconds": time.monotonic() - begun}}
 
@@ -68,7 +70,8 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
     if (out / "settings.json").is_file():
         arguments = ["--resume", str(out)]
     else:
-        recordings.check_budget(settings.rl_steps * recipe.rl.groups * recipe.rl.attempts)
+        rl = recipe.rl
+        recordings.check_budget(settings.rl_steps * rl.groups * rl.attempts * (1 + rl.refills))
         shutil.rmtree(out, ignore_errors=True)  # left by a stopped attempt
         ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
         arguments = [

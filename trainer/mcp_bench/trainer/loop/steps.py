@@ -15,7 +15,7 @@ from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
-from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
+from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model
 
 
 class Steps:
@@ -147,10 +147,10 @@ def _exported(turn: int, data: Path, arguments: Sequence[str], none: str) -> Out
 def _trained(
     turn: int, recipe: Path, data: Path, out: Path, over: Sequence[str], method: str = "sft"
 ) -> Outcome:
-    """Train a model. After the first turn, `model` is None and `why` says so if no row can be used."""
+    """Train a model. After the first turn, `model` is None with `why` if nothing came of it."""
     try:
         return train_model(recipe, data, out, over, method)
-    except FruitlessStepError:
+    except NothingTrainedError as error:
         if turn == 1:
             raise
-        return {"model": None, "why": f"nothing to learn from: no row of {data} can be used (see above)"}
+        return {"model": None, "why": f"{error} (see above)"}

@@ -14,6 +14,10 @@ from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
 
+class NothingTrainedError(FruitlessStepError):
+    """A training has no result; the text says why."""
+
+
 def make_base(recipe: Path, data: Sequence[Path], out: Path, seed: int, steps: int | None) -> None:
     """Make a tiny base model with a vocabulary from the data."""
     shutil.rmtree(out, ignore_errors=True)  # left by a stopped attempt
@@ -33,15 +37,25 @@ def train_model(
         out: the run's folder.
         overrides: values of the recipe, as KEY=VALUE.
         method: sft, dpo or kto.
+
+    Raises:
+        NothingTrainedError: no row can be used, or the training diverged; the text says which.
+        StepFailedError: it was stopped, or could not start.
     """
     launcher = launcher_arguments(load_recipe(str(recipe), overrides)[1])
     if (out / "data.json").is_file():
-        run(["train", method, "--resume", str(out)], launcher=launcher)
+        command = ["train", method, "--resume", str(out)]
     else:
         shutil.rmtree(out, ignore_errors=True)
         over = [word for value in overrides for word in ("--set", value)]
         command = ["train", method, str(recipe), "--data", str(data), "--out", str(out), *over]
+    try:
         run(command, launcher=launcher)
+    except FruitlessStepError as error:
+        begun = (out / "data.json").is_file()  # written once there are rows to train on
+        raise NothingTrainedError(
+            "the training diverged" if begun else f"nothing to learn from: no row of {data} can be used"
+        ) from error
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
 
 

@@ -113,10 +113,15 @@ def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: boo
     if episode.split != TRAIN or not episode.trainable:
         raise BenchError(f"{episode.task} is not a task to train on (split {episode.split})")
     sampled = read_sampled(reader, episode.id)
-    valid = episode.invalid is None and episode.partial is not None and episode.taint != "tainted"
     cut = bool(sampled) and sampled[-1].cut
     return Attempt(
         episode=episode.id, task=episode.task, rows=tuple(make_rows(sampled)),
-        reward=episode.partial if valid and sampled else None, strict=bool(episode.strict), cut=cut,
-        calls=episode.calls, conversation=read_conversation(reader, episode.id) if conversation else None,
+        reward=episode.partial if is_valid(episode) and sampled else None, strict=bool(episode.strict),
+        cut=cut, calls=episode.calls,
+        conversation=read_conversation(reader, episode.id) if conversation else None,
     )  # fmt: skip
+
+
+def is_valid(episode: StoredEpisode) -> bool:
+    """Return whether an episode's grade counts: there is one, and it is neither invalid nor tainted."""
+    return episode.invalid is None and episode.partial is not None and episode.taint != "tainted"

@@ -24,6 +24,7 @@ from mcp_bench.recorder.html_report.sections import (
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.trainer.loop.folder import read_step
+from mcp_bench.trainer.rl.collect import is_valid
 from mcp_bench.trainer.rl.folder import RLFolder
 
 Series = tuple[str, str, Role]
@@ -125,7 +126,8 @@ def _samples(run: RLFolder, lines: Sequence[dict[str, Any]]) -> list[Section]:
 
 def _chosen(episodes: Sequence[StoredEpisode]) -> list[StoredEpisode]:
     """Return the best and the worst valid attempts."""
-    graded = sorted((one for one in episodes if one.partial is not None), key=lambda one: -(one.partial or 0))
+    valid = (one for one in episodes if is_valid(one))
+    graded = sorted(valid, key=lambda one: -(one.partial or 0))
     half = SHOWN // 2
     return graded if len(graded) <= SHOWN else [*graded[:half], *graded[-half:]]
 

@@ -38,19 +38,18 @@ def rollout_rows(
     """
     make: Callable[..., dict[str, Any]] = {"prime-rl": _prime_rl, "verl": _verl}[form]
     for reader in readers:
-        attempts = sorted(
-            (read_attempt(reader, episode) for episode in reader.episodes()), key=lambda one: one.task
-        )
+        episodes = list(reader.episodes())
+        attempts = sorted((read_attempt(reader, one) for one in episodes), key=lambda one: one.task)
         for _, listed in groupby(attempts, key=lambda one: one.task):
             group = list(listed)
             earned = advantages([attempt.reward for attempt in group], baseline)
             for attempt, advantage in zip(group, earned, strict=True):
                 if attempt.reward is not None:
                     for row in attempt.rows:
-                        yield make(attempt, row, advantage or 0.0, temperature)
+                        yield make(episodes[0].run, attempt, row, advantage or 0.0, temperature)
 
 
-def _prime_rl(attempt: Attempt, row: Row, advantage: float, temperature: float) -> dict[str, Any]:
+def _prime_rl(run: str, attempt: Attempt, row: Row, advantage: float, temperature: float) -> dict[str, Any]:
     """Return the fields of a `TrainingSample`: arrays over all tokens of the sequence."""
     size = len(row.tokens)
     return {
@@ -63,7 +62,7 @@ def _prime_rl(attempt: Attempt, row: Row, advantage: float, temperature: float) 
     }
 
 
-def _verl(attempt: Attempt, row: Row, advantage: float, temperature: float) -> dict[str, Any]:
+def _verl(run: str, attempt: Attempt, row: Row, advantage: float, temperature: float) -> dict[str, Any]:
     """Return the fields of an `AgentLoopOutput`. verl computes advantages itself, from groups by `uid`."""
     begun = row.prompt
     return {
@@ -74,5 +73,5 @@ def _verl(attempt: Attempt, row: Row, advantage: float, temperature: float) -> d
         "reward_score": attempt.reward,
         "num_turns": attempt.calls + 1,
         "metrics": {},
-        "extra_fields": {"uid": attempt.task, "episode": attempt.episode},
+        "extra_fields": {"uid": f"{run}/{attempt.task}", "episode": attempt.episode},
     }

@@ -43,7 +43,7 @@ class OtherModel:
             attempts: the policy's.
 
         Raises:
-            CollapsedError: the teacher earned less than the policy, or nothing.
+            CollapsedError: the teacher earned less than the policy, or nothing, or has no valid attempt.
         """
 
         def measure() -> dict[str, Any]:
@@ -51,10 +51,16 @@ class OtherModel:
                 theirs = replace(rollouts, endpoint=endpoint, model="teacher")
                 tasks = list(dict.fromkeys(attempt.task for attempt in attempts))
                 made = theirs.attempts(place, "teacher", tasks, seed)
+            if all(attempt.reward is None for attempt in made):
+                raise CollapsedError("no attempt of the teacher is valid, so nothing is known about it")
             return {"reward": _reward(made), "policy": _reward(attempts), "episodes": len(made)}
 
         found = once(self._figures, measure)
-        if found["reward"] < found["policy"] or not found["reward"]:
+        if not found["reward"]:
+            raise CollapsedError(
+                f"the teacher earned nothing with {found['episodes']} attempts at the tasks of the first step"
+            )
+        if found["reward"] < found["policy"]:
             raise CollapsedError(
                 f"the teacher is worse than the policy: it earned {found['reward']:.3f} with "
                 f"{found['episodes']} attempts at the same tasks, the policy {found['policy']:.3f}"
