@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.cli.record import record as record_command
+from mcp_bench.bridge.engines.parallel import Parallel
 from mcp_bench.bridge.matrix.file import read_matrix
 from mcp_bench.bridge.matrix.plan import planned
 from mcp_bench.bridge.run.choices import Choices
@@ -262,14 +263,15 @@ def test_an_endpoint_that_is_down_is_no_fault(monkeypatch: pytest.MonkeyPatch, t
     path = tmp_path / "matrix.yaml"
     path.write_text("name: m\nrecord: {limit: 1}\nagents: [{agent: noop}, {agent: oracle}]")
 
-    def checked_run(choices: Choices) -> None:
+    def checked_run(choices: Choices, *, elsewhere: bool) -> None:
+        assert not elsewhere
         if choices.agent == "noop":
             raise DownError("the endpoint is down")
 
     monkeypatch.setattr("mcp_bench.bridge.matrix.plan.checked_run", checked_run)
     found = planned(
         read_matrix(path, record_command),
-        lambda cell: (Choices(agent=cell.values["agent"], benchmark="saasworld", limit=1), 1),
+        lambda cell: (Choices(agent=cell.values["agent"], benchmark="saasworld", limit=1), Parallel()),
     )
     assert [(one.cell.name, one.episodes) for one in found.cells] == [("noop", 1), ("oracle", 1)]
     assert found.warnings == ("the endpoint is down (cell noop)",)

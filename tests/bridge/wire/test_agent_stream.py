@@ -74,6 +74,7 @@ async def test_an_answer_is_sent_when_the_kernel_has_it() -> None:
     size, received = 1 << 22, 0
     async with connected() as (stream, agent), anyio.create_task_group() as tasks:
         sent = anyio.Event()
+        agent.settimeout(120)  # lost bytes fail the test
 
         async def send() -> None:
             await stream.send(b"y" * size)
