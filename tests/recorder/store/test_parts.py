@@ -13,10 +13,10 @@ import pytest
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
 from mcp_bench.recorder.store import frame_log
+from mcp_bench.recorder.store.copied_rows import OF_GRADES
 from mcp_bench.recorder.store.keys import own_key
 from mcp_bench.recorder.store.parts import (
     MOVED,
-    OF_GRADES,
     PARTS,
     last_frame,
     new_part,

@@ -39,7 +39,7 @@ from mcp_bench.bridge.engines.on_ray.node import DISTRIBUTION, PIECE_BYTES
 from mcp_bench.bridge.run.child import Channel
 from mcp_bench.recorder.store.keys import NAME as KEY
 from mcp_bench.recorder.store.keys import SECRET_BYTES
-from mcp_bench.recorder.store.parts import MOVED
+from mcp_bench.recorder.store.parts import MOVED, ORDERED
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.sanitized_logs import show_safely
@@ -291,6 +291,7 @@ class Driver:
                 whole = Path(aside) / "whole"
                 with tarfile.open(packed) as tar:
                     tar.extractall(whole, filter="data")
+                (whole / ORDERED).unlink(missing_ok=True)  # what was ordered is said at home
                 whole.rename(folder)
             await node.actor.drop.remote(attempt)
         return folder
