@@ -124,9 +124,9 @@ def plan_recipe(
 
 
 def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
-    from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.fewer_tools import training_rows
 
-    rows = read_rows(data)
+    rows = training_rows(recipe, data)
     if tokenizer is None:
         return len(rows), None
     from mcp_bench.trainer.data import prepare

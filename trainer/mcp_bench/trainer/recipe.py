@@ -99,6 +99,8 @@ class Data(Section):
     """Batch rows of similar length: less padding, less random batches."""
     failed_calls: Literal["train", "mask"] = "train"
     """`mask` takes no loss from turns whose calls all failed: the model reads them, and learns the repair."""
+    tools: Literal["all", "sampled"] = "all"
+    """`sampled` leaves out a random number of the tools that a row does not call."""
 
 
 class Generation(Section):

@@ -9,6 +9,7 @@ from tempfile import mkdtemp
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.base_weights import load_weights
 from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_checkpoint, read_json
 
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -62,10 +63,9 @@ def merge_adapter(folder: Path) -> Path:
 
 def _load(base: str, folder: Path) -> Any:
     from peft import PeftModel
-    from transformers import AutoModelForCausalLM
 
     try:
-        model = AutoModelForCausalLM.from_pretrained(base, dtype="auto", low_cpu_mem_usage=True)
+        model = load_weights(base, dtype="auto")
         return PeftModel.from_pretrained(model, str(folder)).merge_and_unload(safe_merge=True)
     except Exception as error:  # transformers, peft and the Hub client raise different types
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_config import GGUF, fault, is_gguf, place, read_config
+from mcp_bench.trainer.base_config import GGUF, fault
+from mcp_bench.trainer.base_weights import load_weights
 from mcp_bench.trainer.data import Example
 from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.recipe import Generation, Recipe
@@ -86,22 +87,11 @@ def check_weights(base: str) -> None:
 
 
 def _pretrained(base: str, kwargs: dict[str, Any]) -> Any:
-    from transformers import AutoModelForCausalLM
-
     check_weights(base)
-    if not is_gguf(base) and read_config(base).get("quantization_config"):
-        from transformers.utils.quantization_config import Mxfp4Config
-
-        kwargs = {**kwargs, "quantization_config": Mxfp4Config(dequantize=True)}
     try:
-        model: Any = AutoModelForCausalLM.from_pretrained(**place(base), **kwargs)
+        return load_weights(base, **kwargs)
     except Exception as error:  # transformers, the Hub client and safetensors raise different types
         raise BrokenModelError(f"model.base: cannot load {base}: {fault(base, error)}") from error
-    if getattr(model, "hf_quantizer", None) is not None:  # its weights were converted while loading
-        model.hf_quantizer = None
-        if hasattr(model.config, "quantization_config"):
-            del model.config.quantization_config
-    return model
 
 
 def layer_classes(model: Any) -> list[str]:

@@ -207,9 +207,9 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
         WrongUseError: a file, the tokenizer or its template cannot be used.
     """
     from mcp_bench.trainer.data import prepare
-    from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.fewer_tools import training_rows
 
-    rows = read_rows(sources)
+    rows = training_rows(recipe, sources)
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
     prepared = prepare(
         rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
