@@ -11,9 +11,11 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.bench_commands import FIXTURES
 
@@ -65,8 +67,9 @@ class Cluster:
         self.host = words.rpartition(" ")[2]
         return self
 
-    def add(self, name: str) -> None:
-        self._start(name, "--address", self.address)
+    def add(self, name: str, **environ: str) -> None:
+        """Start a node; `environ` replaces variables of it."""
+        self._start(name, "--address", self.address, environ=environ)
 
     def home(self, name: str) -> Path:
         return self.folder / "homes" / name
@@ -86,20 +89,21 @@ class Cluster:
             with suppress(FileNotFoundError), lock.open("rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX)
 
-    def _start(self, name: str, *options: str) -> str:
+    def _start(self, name: str, *options: str, environ: Mapping[str, str] = MappingProxyType({})) -> str:
         self.home(name).mkdir(mode=0o700, parents=True, exist_ok=True)
         given = ("--node-name", name, "--num-cpus", "2", "--object-store-memory", str(STORE_BYTES))
         command = [sys.executable, "-m", "ray.scripts.scripts", "start", *options, *given]
-        environ = {
+        variables = {
             **{one: os.environ[one] for one in ("PATH", "HOME")},
             **self.environ,
             "PYTHONPATH": str(FIXTURES),
             "MCP_BENCH_HOME": str(self.home(name)),
+            **environ,
         }
         before = self._processes()
         for _ in range(STARTS):
             done = subprocess.run(
-                command, env=environ, capture_output=True, text=True, timeout=SECONDS, check=False
+                command, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False
             )
             self.nodes[name] = sorted(self._processes() - before)
             if done.returncode == 0:
