@@ -12,7 +12,7 @@ from mcp_bench.recorder.isolation_levels import SEALING
 from tests.support import ROOT
 from tests.support.attacks.arena import LEFT_OUT, Arena, Measured
 from tests.support.attacks.table import Row, table
-from tests.support.levels import each_level
+from tests.support.levels import each_level, these_levels
 
 pytestmark = pytest.mark.system
 
@@ -34,6 +34,16 @@ def test_the_table_matches_the_measurement(bench, level: str) -> None:
     measured = Arena(bench, level).measure()
     documented = {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
     assert measured.succeeded == documented
+    check_traces(rows, measured)
+    check_scores(measured)
+
+
+@pytest.mark.parametrize("engine", ["referees", pytest.param("ray", marks=pytest.mark.full)])
+@these_levels(*SEALING, full=SEALING[:-1])
+def test_the_table_holds_for_every_engine(bench, level: str, engine: str) -> None:
+    rows = table(SECURITY)
+    measured = Arena(bench, level, engine).measure()
+    assert measured.succeeded == {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
     check_traces(rows, measured)
     check_scores(measured)
 

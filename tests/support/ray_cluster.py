@@ -11,14 +11,18 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 
 from tests.support.bench_commands import FIXTURES
 
 STORE_BYTES = 80_000_000
 SECONDS = 300
+STARTS = 3
+"""Ray gives up at times."""
 END_SECONDS = 60
 
 
@@ -48,6 +52,7 @@ class Cluster:
             "RAY_AUTH_TOKEN_PATH": str(self.token),
             "RAY_USAGE_STATS_ENABLED": "0",
             "RAY_worker_niceness": "0",
+            "RAY_raylet_start_wait_time_s": "150",  # 30 are not always enough on a loaded machine
         }
 
     def __enter__(self) -> Cluster:
@@ -63,8 +68,9 @@ class Cluster:
         self.host = words.rpartition(" ")[2]
         return self
 
-    def add(self, name: str) -> None:
-        self._start(name, "--address", self.address)
+    def add(self, name: str, **environ: str) -> None:
+        """Start a node; `environ` replaces variables of it."""
+        self._start(name, "--address", self.address, environ=environ)
 
     def home(self, name: str) -> Path:
         return self.folder / "homes" / name
@@ -84,28 +90,28 @@ class Cluster:
             with suppress(FileNotFoundError), lock.open("rb") as held:
                 fcntl.flock(held, fcntl.LOCK_EX)
 
-    def _start(self, name: str, *options: str) -> str:
-        before = self._processes()
+    def _start(self, name: str, *options: str, environ: Mapping[str, str] = MappingProxyType({})) -> str:
         self.home(name).mkdir(mode=0o700, parents=True, exist_ok=True)
         given = ("--node-name", name, "--num-cpus", "2", "--object-store-memory", str(STORE_BYTES))
-        done = subprocess.run(
-            [str(Path(sys.executable).with_name("ray")), "start", *options, *given, "--disable-usage-stats"],
-            env={
-                **{one: os.environ[one] for one in ("PATH", "HOME")},
-                **self.environ,
-                "PYTHONPATH": str(FIXTURES),
-                "MCP_BENCH_HOME": str(self.home(name)),
-            },
-            capture_output=True,
-            text=True,
-            timeout=SECONDS,
-            check=False,
-        )
-        self.nodes[name] = sorted(self._processes() - before)
-        if done.returncode:
-            self.__exit__()
-            raise AssertionError((done.stdout, done.stderr))
-        return done.stdout + done.stderr
+        command = [sys.executable, "-m", "ray.scripts.scripts", "start", *options, *given]
+        variables = {
+            **{one: os.environ[one] for one in ("PATH", "HOME")},
+            **self.environ,
+            "PYTHONPATH": str(FIXTURES),
+            "MCP_BENCH_HOME": str(self.home(name)),
+            **environ,
+        }
+        before = self._processes()
+        for _ in range(STARTS):
+            done = subprocess.run(
+                command, env=variables, capture_output=True, text=True, timeout=SECONDS, check=False
+            )
+            self.nodes[name] = sorted(self._processes() - before)
+            if done.returncode == 0:
+                return done.stdout + done.stderr
+            self.kill(name)
+        self.__exit__()
+        raise AssertionError((done.stdout, done.stderr))
 
     def _processes(self) -> set[int]:
         """Return the processes that Ray's commands of this cluster have left."""

@@ -6,12 +6,12 @@ import os
 from pathlib import Path
 
 
-def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
-    """Replace the text in a file; a reader sees the old text or the new one.
+def write_atomic(path: Path, content: str | bytes, mode: int | None = None) -> None:
+    """Replace the content of a file; a reader sees the old content or the new one.
 
     Args:
         path: of the file.
-        text: its new content.
+        content: the new one; text is written as UTF-8.
         mode: its permissions, from its creation; None for those that the umask leaves.
 
     Raises:
@@ -19,11 +19,11 @@ def write_atomic(path: Path, text: str, mode: int | None = None) -> None:
     """
     beside = path.with_name(f".{path.name}.new")
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(beside, flags, 0o666 if mode is None else 0o600), "w", encoding="utf-8") as file:
+    with os.fdopen(os.open(beside, flags, 0o666 if mode is None else 0o600), "wb") as file:
         try:
             if mode is not None:
                 os.fchmod(file.fileno(), mode)
-            file.write(text)
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
             beside.replace(path)

@@ -7,9 +7,9 @@ This module has no heavy imports: every start of the command line imports it.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Literal
 
+from mcp_bench.servers.entry_points import EntryPoint, entry_points
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError, WrongUseError
 
 Kind = Literal[
@@ -20,7 +20,7 @@ Kind = Literal[
 @cache
 def registered(kind: Kind) -> dict[str, EntryPoint]:
     """Return the entry points of one kind by name, in alphabetical order."""
-    found = entry_points(group=f"mcp_bench.{kind}s")
+    found = entry_points(f"mcp_bench.{kind}s")
     return {point.name: point for point in sorted(found, key=lambda point: point.name)}
 
 

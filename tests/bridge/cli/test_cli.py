@@ -18,7 +18,8 @@ from tests.support.plain_install import hide
 
 pytestmark = pytest.mark.system
 
-HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets")
+HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets",
+         "importlib.metadata")  # fmt: skip
 
 
 def test_help_imports_nothing_heavy() -> None:

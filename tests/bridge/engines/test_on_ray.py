@@ -12,21 +12,17 @@ import pytest
 
 from tests.bridge.engines.test_referees import HANGS_ONCE, Write, attempts, referee_of, verdict
 from tests.support.bench_commands import FIXTURES
+from tests.support.engines import engine_options
 
 pytestmark = pytest.mark.system
 
-STAND_IN = Path(__file__).parents[2] / "support" / "ray_stand_in"
 NOTEBOOK = ("--agent", "script", "--benchmark", "notebook", "--engine", "ray", "--jobs", "2")
 
 
 @pytest.fixture
 def nodes(bench: Any) -> Any:
     """The command line on a cluster of two nodes."""
-    bench.environ |= {
-        "PYTHONPATH": f"{STAND_IN}:{FIXTURES}",
-        "RAY_STAND_IN": "a,b",
-        "RAY_AUTH_MODE": "token",
-    }
+    engine_options(bench, "ray")
     return bench
 
 

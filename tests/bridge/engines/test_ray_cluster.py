@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -59,6 +60,7 @@ print(json.dumps(found))
 server = Server()
 server.connect()
 """
+WRITES = 'server = Server()\nserver.connect()\nserver.call("write", key="one", value="x")\n'
 
 
 @pytest.fixture
@@ -98,6 +100,21 @@ def test_two_nodes_record_a_run(bench: Any, cluster: Cluster) -> None:
     assert verdict(bench) == "verified"
     for name in ("head", "second"):
         assert [path.name for path in (cluster.home(name) / "nodes").iterdir()] == ["lock"]
+
+
+def test_nodes_that_lack_something_are_left_out_before_the_run(bench: Any, script: Write) -> None:
+    folder = new_folder()
+    with Cluster(folder) as cluster:
+        cluster.add("bare", PYTHONPATH="")  # neither the benchmark nor the agent
+        cluster.add("open", PATH="/nowhere")  # bwrap is missing
+        bench.environ |= cluster.environ
+        given = ("--agent", "script", "--benchmark", "notebook", "--agent-option", script(WRITES))
+        done = bench.run("record", *given, *on(cluster), "--isolation", "bwrap", "--json")
+    shutil.rmtree(folder)
+    assert json.loads(done.stdout)["graded"] == 2
+    assert "nodes: head\n" in done.stderr
+    assert re.search(r"Left out: node bare: .*unknown", done.stderr)
+    assert re.search(r"Left out: node open: .*bwrap", done.stderr)
 
 
 def test_a_killed_node_costs_its_open_episodes(

@@ -143,6 +143,16 @@ def test_a_resumed_run_sends_what_is_new(run: RunFolder, tmp_path: Path) -> None
     assert 0 < sent <= after.size
 
 
+def test_a_manifest_is_replaced_as_a_whole(run: RunFolder, tmp_path: Path) -> None:
+    place = Place(str(tmp_path / "shared"))
+    before, _ = push(run.path, place, silent)
+    with (tmp_path / "shared" / run.id / "manifest.json").open() as reader:
+        with RunFolder.reopen(run.path) as again:
+            play(again, planned("user_task_2"), Episode())
+        assert push(run.path, place, silent)[0] != before
+        assert Manifest.model_validate_json(reader.read()) == before
+
+
 def test_another_copy_is_never_replaced(run: RunFolder, tmp_path: Path) -> None:
     place = Place(str(tmp_path / "shared"))
     push(run.path, place, silent)

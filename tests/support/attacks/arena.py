@@ -23,6 +23,7 @@ from mcp_bench.servers import contracts
 from tests.support.attacks.by_shell import BY_SHELL
 from tests.support.attacks.places import accomplice, greeter, terminal, user_key
 from tests.support.bench_commands import FIXTURES, RPC, Bench
+from tests.support.engines import engine_options
 
 PARTS = (
     "victim", "exits with an error", "shell", "wire", "kills its supervisor", "closes the wire",
@@ -49,8 +50,9 @@ class Measured:
 
 
 class Arena:
-    def __init__(self, bench: Bench, level: str) -> None:
+    def __init__(self, bench: Bench, level: str, engine: str = "local") -> None:
         self.bench, self.level = bench, level
+        self.options = engine_options(bench, engine)
         self.user = bench.home.parent
         self.places: dict[str, Any] = {}
 
@@ -121,6 +123,7 @@ class Arena:
             "colours",
             "--isolation",
             self.level,
+            *self.options,
             *args,
             code=code,
         )

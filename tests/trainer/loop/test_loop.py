@@ -93,6 +93,7 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         (["--recipe", "tiny-cpu", "--teacher-option", "slps=0.2"], "no option 'slps' (did you mean slips?)"),
         (["--recipe", "tiny-cpu", "--teacher-option", "slips"], "'slips' is not of the form KEY=VALUE"),
         (["--recipe", "tiny-cpu", "--teacher", "oracel"], "oracel"),
+        (["--recipe", "tiny-cpu", "--", "--repeat=3"], "--repeat=3 after -- is chosen by loop itself"),
         (["--recipe", "tiny-cpu", "--algorithm", "dpo", "--attempts", "1"], "use --attempts 2 or more"),
         (
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "lora.rank=4"],
@@ -102,7 +103,7 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
     ]
     for arguments, reason in wrong:
         more = [] if "--resume" in arguments else ["--out", str(out)]
-        result = CliRunner().invoke(loop, [*arguments, *more])
+        result = CliRunner().invoke(loop, [*more, *arguments])
         assert isinstance(result.exception, WrongUseError)
         assert reason in str(result.exception)
         assert not out.exists()

@@ -18,6 +18,7 @@ from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError,
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
 from tests.support.bench_commands import ROOT_MODULE
+from tests.support.engines import RAY_STAND_IN
 from tests.support.forked import module_command
 
 pytestmark = pytest.mark.system
@@ -109,6 +110,24 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
         (episode,) = reader.episodes()
     assert episode.strict
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
+
+
+def test_recording_options_reach_a_run_and_its_resumption(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", str(RAY_STAND_IN))
+    monkeypatch.setenv("RAY_STAND_IN", "a,b")
+    monkeypatch.setenv("RAY_AUTH_MODE", "token")
+    monkeypatch.setenv("MCP_BENCH_ISOLATION", "none")
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 1,
+               "teacher": "oracle", "record_options": ["--engine=ray", "--timeout", "300"]}  # fmt: skip
+    steps = Steps(*begin("tiny-cpu", (), tmp_path / "loop", choices))
+    taught = steps.teach(1)["run"]
+    err = capfd.readouterr().err
+    assert "--engine=ray --timeout 300" in err and "nodes: " in err
+    (steps.folder.turn(1) / "teach.begun").write_text(json.dumps({"before": []}))
+    assert steps.teach(1)["run"] == taught
+    assert f"$ mcp-bench record --resume {taught} --jobs 1 --engine=ray --json" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(("begun", "says"), [(True, "the training diverged"), (False, "no row of")])

@@ -27,6 +27,9 @@ def runners() -> Iterator[Finding]:
     except BenchError as error:
         yield problem("file", str(error), f"mend the file that {VARIABLE} names, or unset it")
         return
+    for runner in listed:  # said first: a check that is late keeps what it has found
+        if runner.kind == "slurm":
+            yield ok(runner.name, "asks Slurm for a node, and waits in its queue; --timeout is how long")
     found = anyio.run(outcomes, listed)
     nowhere = not any(isinstance(outcome, Enforced) for outcome in found.values())
     for runner in listed:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import anyio
+from pydantic import BaseModel
 
 from mcp_bench.bridge.engines.messages import Order, Report, Work
 from mcp_bench.bridge.engines.on_ray.cluster import (
@@ -163,7 +164,8 @@ class Driver:
     async def _ask(self, machine: Machine) -> None:
         try:
             actor = actor_on(machine)
-            why = await actor.start.remote(self._work.model_dump_json(), self._key, version(DISTRIBUTION))
+            name, last = await _begun(actor, self._work)
+            why = await actor.start.remote(name, last, self._key, version(DISTRIBUTION))
         except Exception as error:
             why = _words(error)
         if why:
@@ -208,13 +210,13 @@ class Driver:
         attempt = node.open[order.id] = Open()
         try:
             try:
-                await node.actor.send.remote(order.model_dump_json())
+                await _send(node, order)
                 await attempt.over.wait()
             except anyio.get_cancelled_exc_class():
                 if self._ending:
                     raise
                 with anyio.CancelScope(shield=True):
-                    await node.actor.send.remote(Order(id=order.id).model_dump_json())
+                    await _send(node, Order(id=order.id))
                     await attempt.over.wait()
                     await self._fetch(node, order.id)
                 raise
@@ -234,8 +236,7 @@ class Driver:
     async def _follow(self, node: Node) -> None:
         """Pass on what a node reports, until it is gone."""
         try:
-            while text := await node.actor.report.remote():
-                report = Report.model_validate_json(text)
+            while (report := await _next_report(node)) is not None:
                 if report.line is not None:
                     self._channel.send({"line": f"{node.machine.name}: {report.line}"})
                 if report.calls is not None:
@@ -316,6 +317,30 @@ class Driver:
             except (OSError, TimeoutError):
                 failures += 1
         self._fail(f"the head of the Ray cluster at {head} does not answer any more")
+
+
+async def _begun(actor: Any, message: BaseModel) -> tuple[str, bytes]:
+    """Send a message but for its last piece; return its name and that piece."""
+    name, data = secrets.token_hex(8), message.model_dump_json().encode()
+    while len(data) > PIECE_BYTES:
+        await actor.receive.remote(name, data[:PIECE_BYTES])
+        data = data[PIECE_BYTES:]
+    return name, data
+
+
+async def _send(node: Node, order: Order) -> None:
+    await node.actor.send.remote(*await _begun(node.actor, order))
+
+
+async def _next_report(node: Node) -> Report | None:
+    """Wait for a report; None: the referee process of the node is gone."""
+    line = b""
+    while not line.endswith(b"\n"):
+        piece = await node.actor.report.remote()
+        if not piece:
+            return None
+        line += piece
+    return Report.model_validate_json(line)
 
 
 async def _end(node: Node) -> None:

@@ -74,9 +74,12 @@ def pull(runs: tuple[str, ...], url: str, only_list: bool, as_json: bool) -> Non
     from mcp_bench.recorder.runs.names import run_id
     from mcp_bench.recorder.storage.copies import pull as pull_run
     from mcp_bench.recorder.storage.place import Place
+    from mcp_bench.servers.errors import WrongUseError
 
     place = Place(url)
     there = place.runs()
+    if not there and not only_list:
+        raise WrongUseError(f"there are no runs at {url}")
     wanted = [run_id(run, there) for run in runs] or there
     if only_list:
         click.echo(json.dumps({"runs": wanted}) if as_json else "\n".join(wanted), nl=as_json or bool(wanted))

@@ -8,16 +8,16 @@ copy there, but no other bytes: a piece is only accepted with its hash, and rows
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from mcp_bench.servers.extras import install_extra
@@ -164,10 +164,24 @@ class Place:
     def _put(self, path: str, data: bytes) -> None:
         with self._errors("write"):
             if self._is_local:  # it has grades: for the user only, as in the home
-                _make_private(Path(path))
-            else:
-                self._fs.makedirs(path.rsplit("/", 1)[0], exist_ok=True)
-            self._fs.pipe_file(path, data)
+                file = Path(path)
+                for folder in reversed(file.parents):
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                write_atomic(file, data, 0o600)
+                return
+            try:
+                self._fs.pipe_file(path, data)
+            except FileNotFoundError:
+                self._make_folders(path)
+                self._fs.pipe_file(path, data)
+
+    def _make_folders(self, path: str) -> None:
+        """Make the folders between the URL and a file, for storage that has any. A bucket is never made."""
+        folder = self._root
+        for name in path.removeprefix(f"{self._root}/").split("/")[:-1]:
+            folder = f"{folder}/{name}"
+            with suppress(FileExistsError):
+                self._fs.mkdir(folder, create_parents=False)
 
     def _path(self, run: str, name: str) -> str:
         return f"{self._root}/{run}/{name}"
@@ -184,10 +198,3 @@ class Place:
             raise StorageError(
                 f"cannot {what} at {self.url}: {text[0] if text else type(error).__name__}"
             ) from error
-
-
-def _make_private(file: Path) -> None:
-    """Make an empty file that only the user can read, and the folders that it needs. What is there stays."""
-    for folder in reversed(file.parents):
-        folder.mkdir(mode=0o700, exist_ok=True)
-    os.close(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))

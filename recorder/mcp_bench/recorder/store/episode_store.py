@@ -168,6 +168,14 @@ class EpisodeStore:
             rows = db.execute("SELECT id, task, seed, repeat, attempt FROM episodes ORDER BY id")
             return rows.fetchall()
 
+    def began(self, episode: object) -> tuple[str, int, int, int, int] | None:
+        """Return `(task, seed, repeat, attempt, started_us)` of an episode, or None if there is none."""
+        with self._frames.reading() as db:
+            found: tuple[str, int, int, int, int] | None = db.execute(
+                "SELECT task, seed, repeat, attempt, started_us FROM episodes WHERE id = ?", [episode]
+            ).fetchone()
+        return found
+
     def ended(self) -> set[str]:
         """Return the ids of the episodes that ended validly."""
         with self._frames.reading() as db:

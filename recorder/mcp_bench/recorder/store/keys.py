@@ -45,13 +45,16 @@ def own_key() -> Key:
 
 
 def key_for(run: Path) -> Key:
-    """Return the key for the run in the folder `run`: that of the home that contains it, else our own.
+    """Return the key for the run in the folder `run`, or for a part: that of its home, else our own.
 
     Raises:
         StorageError: as for `own_key`.
     """
-    theirs = run.absolute().parent.parent / NAME
-    return read_key(theirs) if theirs.is_file() else own_key()
+    above = run.absolute().parents
+    # a part is in runs/ID/parts of a home, or was moved here with the key of the machine that recorded it
+    places = (above[1], above[3]) if above[0].name == "parts" else (above[1],)
+    theirs = next((place / NAME for place in places if (place / NAME).is_file()), None)
+    return read_key(theirs) if theirs else own_key()
 
 
 def read_key(path: Path) -> Key:

@@ -98,12 +98,9 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
             return
         key = key_for(part)
         refuse_other_key(source, part, key)
-        found = [name for (name,) in source.execute("SELECT id FROM episodes ORDER BY id")]
-        subjects = {name for (name,) in source.execute("SELECT subject FROM seals")}
         signer = signer_of(source, key)
-        wanted = [name for name in found if name in subjects and (episodes is None or name in episodes)]
-        there = {episode for episode, *_ in run.recording.attempts()}
-        new = [name for name in wanted if name not in there]
+        wanted = _ended(source, episodes)
+        new = [name for name in wanted if run.recording.began(name) is None]
         with _attached(run, part) as db:
             copy = CopiedRows(source, db, signer, run.recording.signer, part)
             copy.follow_links(new, after)
@@ -127,6 +124,15 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
                 shutil.move(log, logs / log.name)
     except OSError as error:
         raise StorageError(f"cannot move the logs of {part} to {logs}: {error}") from error
+
+
+def _ended(part: sqlite3.Connection, episodes: Collection[str] | None) -> list[str]:
+    """Return those of these episodes that have ended, or all that have, oldest first."""
+    sql = "SELECT id FROM episodes JOIN seals ON subject = id"
+    if episodes is None:
+        return [name for (name,) in part.execute(f"{sql} ORDER BY id")]
+    # one by one: what an episode costs must not grow with the part
+    return [name for one in sorted(episodes) for (name,) in part.execute(f"{sql} WHERE id = ?", [one])]
 
 
 def take_in_moved(run: RunFolder, folder: Path, order: tuple[PlannedEpisode, int] | None = None) -> None:
@@ -160,19 +166,18 @@ def _check_moved(run: RunFolder, folder: Path, order: tuple[PlannedEpisode, int]
         if not applied_migrations(source, schema.recordings):
             return
         found = source.execute(_SLOTS).fetchall()
-    there = {episode: [episode, *rest] for episode, *rest in run.recording.attempts()}
-    plan = {(one.task, one.seed, one.repeat) for one in run.info.plan}
     for episode, task, seed, repeat, attempt, started in found:
-        own = [episode, task, seed, repeat, attempt]
+        own = (task, seed, repeat, attempt)
+        there = run.recording.began(episode)
         if len(found) > 1:
             why = "it has several attempts"
         elif not (isinstance(episode, str) and EPISODE_ID.fullmatch(episode)):
             why = f"{episode!r} is no id of an episode"
-        elif slot is not None and own[1:] != slot:
+        elif slot is not None and list(own) != slot:
             why = f"{episode} is not the attempt that was ordered"
-        elif slot is None and (task, seed, repeat) not in plan:
+        elif slot is None and own[:3] not in {(one.task, one.seed, one.repeat) for one in run.info.plan}:
             why = f"{episode} is not planned in this run"
-        elif episode in there and (there[episode] != own or not _began(run, episode, started)):
+        elif there is not None and there != (*own, started):  # it may have been taken in without its grade
             why = f"this run has another episode with the id {episode}"
         else:
             continue
@@ -194,14 +199,6 @@ def _ordered(folder: Path, order: tuple[PlannedEpisode, int] | None) -> list[obj
         return json.loads(file.read_text()) if file.exists() else None
     except (OSError, ValueError) as error:
         raise refused(folder, f"what was ordered is not known: {error}") from error
-
-
-def _began(run: RunFolder, episode: str, started_us: object) -> bool:
-    """Return whether an episode of the run began at a time: it was taken in, maybe without its grade."""
-    sql = "SELECT started_us FROM episodes WHERE id = ?"
-    with run.recording.writer.lock:
-        row = run.recording.writer.connection.execute(sql, [episode]).fetchone()
-    return row is not None and row[0] == started_us
 
 
 def take_in_dead(

@@ -50,6 +50,7 @@ class Recording:
         self.reported_costs = episodes.reported_costs
         self.mark_died = episodes.mark_died
         self.attempts = episodes.attempts
+        self.began = episodes.began
         self.ended = episodes.ended
         self.sealed = episodes.sealed
         self.recorded_calls = episodes.recorded_calls

@@ -18,12 +18,14 @@ Examples:
   mcp-bench loop --recipe my.yaml --turns 3 --train ids.txt --dev dev-ids.txt --out loop
   mcp-bench loop --recipe qwen3.5-9b-lora-1gpu --teacher codex --turns 3 --train 500 --dev 100
   mcp-bench loop --recipe tiny-cpu --turns 2 --algorithm grpo --rl-steps 40 --train 300 --dev 50
+  mcp-bench loop --recipe tiny-cpu --train 300 --dev 50 --jobs 32 -- --engine ray
   mcp-bench loop --resume loop
   mcp-bench loop --show loop-0 --show loop-1
 """
 
 
 @click.command(epilog=EPILOG)
+@click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @trial_options
 @click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Maximum turns.")
 @click.option(
@@ -71,6 +73,11 @@ Examples:
     help="Stop after this many turns in a row without promotion.",
 )  # fmt: skip
 @click.option(
+    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+    help="Address of this machine at which the measured model is served. With `-- --engine ray`, name one "
+    "that the other machines reach.",
+)  # fmt: skip
+@click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the base model and the attempts."
 )
 @folder_options("loop")
@@ -88,7 +95,8 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
     best attempts are added, or the model learns as --algorithm says. A model is promoted if it fixes at least
     as many `dev` tasks as it breaks and its mean score on them is higher.
 
-    Ctrl-C stops the loop. --resume continues with the first unfinished step.
+    Options after `--` are passed to `mcp-bench record`, for all recordings but those of a turn that learns
+    online. Ctrl-C stops the loop. --resume continues with the first unfinished step.
     """
     from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.servers.errors import WrongUseError

@@ -16,7 +16,7 @@ from mcp_bench.trainer.improve.policy import check_policy
 from mcp_bench.trainer.improve.proposals import store_candidates
 from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
-from mcp_bench.trainer.loop.commands import run
+from mcp_bench.trainer.loop.commands import refuse_own, run
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
@@ -78,9 +78,7 @@ def begin(
     settings = check(ImproveSettings, values)
     check_policy(settings.policy, settings.kinds)
     _check_feedback(settings)
-    for word in settings.record_options:
-        if word.partition("=")[0] in OURS:
-            raise WrongUseError(f"{word} after -- is chosen by improve itself: leave it out")
+    refuse_own(settings.record_options, OURS, "improve")
     if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
         raise WrongUseError(
             f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -18,12 +18,14 @@ import click
 
 from mcp_bench.bridge.cli.settings_files import NO_FILES
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.servers.errors import BenchError, FruitlessError
+from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
 MODULE = ("-m", "mcp_bench.bridge.cli.root")
 STDERR = 2
+AGAIN = ("--jobs", "--referees", "--engine", "--address", "--max-cost")
+"""Options of `record` that a resumed run does not have of itself."""
 
 
 class StepFailedError(BenchError):
@@ -133,7 +135,7 @@ def record(marker: Path, arguments: Sequence[str], log: Path | None = None) -> s
     else:
         ours = []
         marker.write_text(json.dumps({"before": sorted(existing)}))
-    again = [word for flag in ("--jobs", "--max-cost") for word in _given(arguments, flag)]
+    again = [word for flag in AGAIN for word in _given(arguments, flag)]
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,), log=log)
     if document["stopped"]:
@@ -160,10 +162,25 @@ def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
         return reader.planned_tasks() == tasks
 
 
+def refuse_own(record_options: Sequence[str], own: Container[str], who: str) -> None:
+    """Refuse options of `record`, given after `--`, that a command chooses itself.
+
+    Raises:
+        WrongUseError: there is one.
+    """
+    for word in record_options:
+        if word.partition("=")[0] in own:
+            raise WrongUseError(f"{word} after -- is chosen by {who} itself: leave it out")
+
+
 def _given(arguments: Sequence[str], flag: str) -> list[str]:
     """Return an option with its value, if it is there."""
-    place = arguments.index(flag) if flag in arguments else len(arguments)
-    return list(arguments[place : place + 2])
+    for place, word in enumerate(arguments):
+        if word == flag:
+            return list(arguments[place : place + 2])
+        if word.startswith(f"{flag}="):
+            return [word]
+    return []
 
 
 def _shown(arguments: Sequence[str]) -> str:

@@ -13,6 +13,8 @@ from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 
+LOOPBACK = "127.0.0.1"
+
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
     """Return the arguments that select tasks."""
@@ -26,8 +28,10 @@ def model_name(text: str) -> str:
 
 
 @contextmanager
-def served(model: Path, name: str, port_file: Path, settings: TrialSettings) -> Iterator[list[str]]:
-    """Serve a model as `name` and yield the arguments that select it.
+def served(
+    model: Path, name: str, port_file: Path, settings: TrialSettings, host: str = LOOPBACK
+) -> Iterator[list[str]]:
+    """Serve a model as `name`, at an address of this machine, and yield the arguments that select it.
 
     The port is stored in `port_file`, so that a resumed recording finds its model at the same address.
 
@@ -36,7 +40,7 @@ def served(model: Path, name: str, port_file: Path, settings: TrialSettings) -> 
         BenchError: the engine ended or stopped answering, so the recording does not measure the model.
     """
     with serve(
-        model, engine=settings.engine, port=_port(port_file), model_name=name,
+        model, engine=settings.engine, host=host, port=_port(port_file, host), model_name=name,
         constrain_calls=settings.constrain_calls,
     ) as server:  # fmt: skip
         port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
@@ -61,13 +65,13 @@ def _variable(name: str, value: str) -> Iterator[None]:
             os.environ[name] = before
 
 
-def _port(file: Path) -> int:
+def _port(file: Path, host: str) -> int:
     """Return the port of a recording in progress, or 0 (any port) for a new one."""
     if not file.is_file():
         return 0
     port = int(file.read_text())
     try:
-        return claim_port("127.0.0.1", port)
+        return claim_port(host, port)
     except WrongUseError as error:
         raise WrongUseError(
             f"cannot resume the recording: its model's port {port} is in use. Free the port and resume, or "

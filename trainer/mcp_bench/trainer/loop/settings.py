@@ -63,6 +63,10 @@ class LoopSettings(TrialSettings):
     """Least difference between the grades of a pair."""
     rl_steps: PositiveInt = 20
     """Policy updates of a turn that learns online."""
+    host: str = "127.0.0.1"
+    """Address of this machine at which the model that is measured is served."""
+    record_options: list[str] = []
+    """Other arguments of `mcp-bench record`, for all recordings but those of a turn that learns online."""
 
     @model_validator(mode="after")
     def _pairs_need_two(self) -> Self:

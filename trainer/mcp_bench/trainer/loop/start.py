@@ -9,11 +9,18 @@ from typing import Any
 from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.loop.commands import refuse_own
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.refusals import whole_on_one_device
+
+OURS = (
+    *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit", "--model", "--path"),
+    *("--repeat", "--resume", "--seed", "--server", "--split", "--tag", "--task"),
+)
+"""Options of `record` that a loop chooses itself."""
 
 
 def begin(
@@ -35,6 +42,7 @@ def begin(
         split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
     }
     settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
+    refuse_own(settings.record_options, OURS, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm not in (*IMITATION, *PAIRS):
         whole_on_one_device(load_recipe(recipe, overrides)[1])

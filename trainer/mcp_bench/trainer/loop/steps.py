@@ -121,11 +121,12 @@ class Steps:
         }
 
     def _tasks(self, ids: Sequence[str]) -> list[str]:
-        return tasks(self.settings.benchmark, ids, self.settings.jobs)
+        settings = self.settings
+        return [*tasks(settings.benchmark, ids, settings.jobs), *settings.record_options]
 
     def _served(self, turn: int, step: str, model: Path) -> AbstractContextManager[list[str]]:
         port_file = self.folder.turn(turn) / f"{step}.port"
-        return served(model, self._name(model), port_file, self.settings)
+        return served(model, self._name(model), port_file, self.settings, self.settings.host)
 
     def _name(self, model: Path) -> str:
         """Return the model's name in the recordings: the loop's folder and the model's turn."""

@@ -1,9 +1,8 @@
 """What runs on a node of a Ray cluster: an actor that starts a referee process there, and passes lines on.
 
 Each attempt is recorded in a folder of its own, which is packed and fetched when the attempt has ended.
-Packed folders travel in pieces in the answers of calls, so that they never lie in Ray's object store, which
-processes of the same user can read. Other messages are sent whole: a `Work`, an order or a report above
-100 KiB lies there for a while, with canaries and the endpoint's login, or with a grade.
+Packed folders and messages travel in pieces, in calls and their answers, so that they never lie in Ray's
+object store, which processes of the same user can read.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ from mcp_bench.recorder.store.keys import NAME as KEY
 from mcp_bench.servers.home import home
 
 PIECE_BYTES = 90_000
-"""Ray puts answers above 100 KiB into its object store."""
+"""Ray puts arguments and answers above 100 KiB into its object store."""
 BASE_URL = "MCP_BENCH_NODE_BASE_URL"
 """Variable of a node: the model endpoint for agents there, in place of the run's."""
 DISTRIBUTION = "mcp-bench-kit"
@@ -71,20 +70,32 @@ class Node:
         self._lock: BinaryIO | None = None
         self._referee: Referee | None = None
         self._reports: AsyncIterator[Report] | None = None
+        self._received: dict[str, bytes] = {}
+        """Beginnings of messages, by name."""
+        self._unsaid = b""
+        """The rest of a report."""
 
-    async def start(self, work: str, key: str, kit: str) -> str:
+    def receive(self, name: str, piece: bytes) -> None:
+        """Take the next piece of a message, but for the last one."""
+        self._received[name] = self._received.get(name, b"") + piece
+
+    async def start(self, name: str, last: bytes, key: str, kit: str) -> str:
         """Start the referee process; return why it cannot record, or an empty text.
 
         Args:
-            work: a `Work` as JSON; its part is made here.
+            name: of the message with a `Work` as JSON; its part is made here.
+            last: its last piece.
             key: signs what is recorded here, in hexadecimal digits.
             kit: the version of mcp-bench at home.
         """
         if (own := version(DISTRIBUTION)) != kit:
             return f"it has mcp-bench {own}, and the run's machine {kit}"
-        name, mode = TOKEN_MODE
-        if os.environ.get(name) != mode:
-            return f"its Ray accepts commands from anybody who can connect to it. Start it with {name}={mode}"
+        work = self._whole(name, last)
+        token, mode = TOKEN_MODE
+        if os.environ.get(token) != mode:
+            return (
+                f"its Ray accepts commands from anybody who can connect to it. Start it with {token}={mode}"
+            )
         try:
             self._make_folder(key)
             self._close_sockets()
@@ -100,19 +111,24 @@ class Node:
         self._reports = self._referee.reports()
         return ""
 
-    async def send(self, order: str) -> None:
-        """Pass on an `Order`."""
+    async def send(self, name: str, last: bytes) -> None:
+        """Pass on an `Order`; its last piece is here."""
+        order = self._whole(name, last)
         if self._referee is not None:
             await self._referee.send_line(order)
 
-    async def report(self) -> str:
-        """Wait for the next `Report`; an empty text: the process is gone."""
+    async def report(self) -> bytes:
+        """Wait for a `Report`, which is a line, and return its next piece; nothing: the process is gone."""
         if self._reports is None or self._referee is None:
-            return ""
-        async for report in self._reports:
-            return report.model_dump_json(exclude_defaults=True)
-        await self._referee.gone()
-        return ""
+            return b""
+        if not self._unsaid:
+            async for report in self._reports:
+                self._unsaid = report.model_dump_json(exclude_defaults=True).encode() + b"\n"
+                break
+            else:
+                await self._referee.gone()
+        piece, self._unsaid = self._unsaid[:PIECE_BYTES], self._unsaid[PIECE_BYTES:]
+        return piece
 
     def last_words(self) -> str:
         """Return how the referee process ended."""
@@ -138,6 +154,9 @@ class Node:
         if self._referee is not None:
             await self._referee.end()
         self._remove()
+
+    def _whole(self, name: str, last: bytes) -> str:
+        return (self._received.pop(name, b"") + last).decode()
 
     def _pack(self, attempt: int) -> int:
         folder = self._folder / "parts" / str(attempt)
