@@ -19,7 +19,7 @@ from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
+from tests.support.recorded import Episode, begin, kill, part_of, planned, play, record, request, run_info
 from tests.support.viewer import EVIL, OWN, client, hostile_home, talked
 
 pytestmark = pytest.mark.component
@@ -319,6 +319,25 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
     text = viewed.get(f"{page}/{episode}").text
     assert "recording …" not in text and "sse-connect" not in text
     assert "Cut off: nobody records this run any more" in text
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("/", "1/2"), ("/runs/{run}", "1 of 2"), ("/tools?run={run}", "transfer"), ("/search?q=harbour", "user_task_0")],
+)  # fmt: skip
+def test_every_page_has_the_episodes_that_a_killed_referee_left(
+    address: str, shown: str, bench_home: Path
+) -> None:
+    """They are beside the run's own files, which are still as the viewer has read them."""
+    plan = [planned("user_task_0"), planned("user_task_1")]
+    run = RunFolder.create(run_info(*plan))
+    part = part_of(run)
+    play(part, plan[0], Episode([("transfer", {"to": "harbour"}, "sent")]))
+    page, viewed = address.format(run=run.path.name), client()
+    assert shown not in viewed.get(page).text
+    kill(run)
+    kill(part)
+    assert shown in viewed.get(page).text
 
 
 def test_a_list_that_is_up_to_date_is_not_sent(bench_home: Path) -> None:

@@ -13,13 +13,14 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
+from mcp_bench.recorder.store.parts import PARTS, left_parts
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 
 MOST_KEPT = 50_000
 """Episodes that stay in memory, about 2 kB each."""
 _FILES = (RECORDINGS, f"{RECORDINGS}-wal", GRADES, f"{GRADES}-wal", ANNOTATIONS)
-Signature = tuple[tuple[int, int] | None, ...]
+Signature = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ class Run:
 
 
 def signature(path: Path) -> Signature:
-    """Return sizes and times of a run's files. It changes when something is stored."""
-    found: list[tuple[int, int] | None] = []
+    """Return sizes and times of a run's files, and who writes it.
+
+    It changes when something is stored, and when a process ends that has left something to be taken in.
+    """
+    parts = left_parts(path) if (path / PARTS).is_dir() else ()
+    found: list[object] = [is_being_written(path), *(is_being_written(part) for part in parts)]
     for name in _FILES:
         try:
             stat = (path / name).stat()
