@@ -51,10 +51,10 @@ class Run:
 def signature(path: Path) -> Signature:
     """Return sizes and times of a run's files, and who writes it.
 
-    It changes when something is stored, and when a process ends that has left something to be taken in.
+    It changes when something is stored, also in a part, and when a process ends that has left something to be
+    taken in.
     """
-    parts = left_parts(path) if (path / PARTS).is_dir() else ()
-    found: list[object] = [is_being_written(path), *(is_being_written(part) for part in parts)]
+    found: list[object] = [is_being_written(path), *map(signature, _parts(path))]
     for name in _FILES:
         try:
             stat = (path / name).stat()
@@ -63,6 +63,15 @@ def signature(path: Path) -> Signature:
         else:
             found.append((stat.st_mtime_ns, stat.st_size))
     return tuple(found)
+
+
+def _parts(path: Path) -> list[Path]:
+    return left_parts(path) if (path / PARTS).is_dir() else []
+
+
+def written(path: Path) -> list[Path]:
+    """Return the folder of a run, and its parts that are being written: they have attempts that go on."""
+    return [path, *filter(is_being_written, _parts(path))]
 
 
 class Library:
@@ -139,8 +148,9 @@ class Library:
             with suppress(StorageError, KeyError):
                 interactive = run.summary is not None and not run.summary.planned
                 if run.active or (interactive and is_being_written(self.path(run.id))):
-                    with RunReader(self.path(run.id)) as reader:
-                        found += reader.running()
+                    for folder in written(self.path(run.id)):
+                        with RunReader(folder) as reader:
+                            found += reader.running()
         return sorted(found, key=lambda one: one.started_us)
 
     def find(self, episode: str) -> tuple[str, str]:
