@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.store.parts import new_part
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
 from mcp_bench.servers.contracts import AssertionResult, Grade, Score
@@ -156,3 +158,17 @@ def large(body: bytes) -> Body:
     growing = GrowingBody(large=1)
     growing.add(body)
     return growing.take()
+
+
+def part_of(run: RunFolder) -> RunFolder:
+    """Create a part of a run, as one of its referee processes does."""
+    return RunFolder(new_part(run), run.info)
+
+
+def kill(run: RunFolder) -> None:
+    """Leave a run, or a part of one, as a kill does: closed by the system, and not sealed."""
+    run.recording.close()
+    run.grades.close()
+    assert run._lock is not None
+    os.close(run._lock)
+    run._lock = None

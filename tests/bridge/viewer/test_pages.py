@@ -16,10 +16,9 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.pages import run_pages
 from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
+from tests.support.recorded import Episode, planned, record
 from tests.support.viewer import EVIL, OWN, client, hostile_home, talked
 
 pytestmark = pytest.mark.component
@@ -126,6 +125,33 @@ def test_episodes_are_sorted_by_a_column(bench_home: Path) -> None:
     (sorted_by,) = (one for one in head.all("th") if "aria-sort" in one.attributes)
     assert (sorted_by.text, sorted_by.attributes["aria-sort"]) == ("Calls ↓", "descending")
     assert sorted_by.all("a")[0].attributes["href"] == f"{page}?q=train&sort=calls"
+
+
+def test_columns_without_a_value_are_left_out(bench_home: Path) -> None:
+    run = record([(planned("a"), Episode())])[0].path
+    viewed = client()
+
+    def heads(page: str) -> list[str]:
+        return [one.text for one in parse(viewed.get(page).text).all("table")[-1].all("th")]
+
+    assert heads("/") == ["Agent", "Benchmark", "Partial", "Strict", "Done", "Began, UTC", "Run"]
+    assert heads(f"/runs/{run.name}")[-2:] == ["Notes", "Prompt"]
+    assert "Cost" not in heads(f"/runs/{run.name}")
+    assert "Please do a." in viewed.get(f"/runs/{run.name}").text
+    annotate(run, note="mine")
+    assert heads("/")[-1] == "Tags and note"
+
+
+def test_failures_are_grouped_without_values(bench_home: Path) -> None:
+    names = (
+        "new in mail (no. 1): {'to': 'x'}",
+        "new in mail (no. 2): {'to': 'y'}",
+        "deal d_1: stage is 'won'",
+    )
+    record([(planned(str(at)), Episode((), 0.5, assertion=name)) for at, name in enumerate(names)])
+    found = parse(client().get("/failures").text).all("span")
+    groups = {one.text for one in found if one.attributes.get("class") == "what"}
+    assert {"new in mail", "deal …: stage is …"} <= groups
 
 
 def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -298,36 +324,6 @@ def test_an_id_is_a_permanent_link(hostile_again: Hostile) -> None:
     for page in ("/episodes/{first}", "/search?q={first}"):
         found = hostile_again.get(page).headers["location"]
         assert found == f"/runs/{hostile_again.run}/{hostile_again.episodes[0]}"
-
-
-def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
-    """The run's writer was killed: an attempt without an end is not shown as one that goes on."""
-    with RunFolder.create(run_info(planned("first"), planned("second"))) as folder:
-        play(folder, planned("first"), Episode())
-        episode = begin(folder, planned("second"))
-        page, viewed = f"/runs/{folder.path.name}", client()
-        folder.recording.store_frame(episode, 1, "client", request(1, f"tool{EVIL}", {}))
-        for address in ("/", page):
-            text = viewed.get(address).text
-            assert "Running now" in text and "tool&lt;script&gt;" in text
-            assert "<img" not in text and "\x1b" not in text and "\u202e" not in text
-        assert "recording …" in viewed.get(f"{page}/{episode}").text
-    for address in ("/", page):
-        assert "Running now" not in viewed.get(address).text
-    assert "⊘ cut off" in parse(viewed.get(page).text).text
-    assert "second" in parse(viewed.get(f"{page}?verdict=cut+off").text).all("tbody")[-1].text
-    text = viewed.get(f"{page}/{episode}").text
-    assert "recording …" not in text and "sse-connect" not in text
-    assert "Cut off: nobody records this run any more" in text
-
-
-def test_a_list_that_is_up_to_date_is_not_sent(bench_home: Path) -> None:
-    record([(planned(), Episode())])
-    viewed = client()
-    (poll,) = (one for one in parse(viewed.get("/").text).all("div") if "hx-trigger" in one.attributes)
-    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 204
-    record([(planned(), Episode())])
-    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 200
 
 
 def test_a_conversation_as_markdown(bench_home: Path) -> None:

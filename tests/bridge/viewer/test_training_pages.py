@@ -17,6 +17,7 @@ from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.links import opened
 from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
+from mcp_bench.bridge.viewer.training.text_changes import UNENDED
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
@@ -162,6 +163,31 @@ def test_a_harness_edit_is_shown_line_by_line(trained: Trained) -> None:
     assert ("removed", "removed:Be quick.") in lines
     assert ("added", "added:Be careful.") in lines
     assert [side for side, _ in lines] == ["place", "removed", "added", "same"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "shown"),
+    [
+        ("Be quick.", "Be quick.\n", ["removed:Be quick.", UNENDED, "added:Be quick."]),
+        ("Be quick.\n", "Be quick.\n\n", ["Be quick.", "added:"]),
+        ("a\x0cb\n", "a\nb\n", [r"removed:a\x0cb", "added:a", "added:b"]),
+        ("a" * 2_000, "a" * 2_000 + "b", ["removed:" + "a" * 2_000, UNENDED, "added:" + "a" * 2_000 + "b", UNENDED]),
+    ],
+    ids=["last line feed", "empty line", "other separator", "end of a long line"],
+)  # fmt: skip
+def test_every_edit_can_be_seen(
+    before: str, after: str, shown: list[str], trained: Trained, tmp_path: Path
+) -> None:
+    shutil.copytree(trained.home / "loops" / "better", tmp_path / "better")
+    for generation, text in ((0, before), (2, after)):
+        file = tmp_path / "better" / f"generation-{generation}" / f"h{generation}" / "INSTRUCTIONS.md"
+        file.write_text(text)
+    page = place_of(str(tmp_path / "better"))
+    assert page is not None
+    read = parse(TestClient(viewer([tmp_path])).get(page[0]).text)
+    (chapter,) = (one for one in read.all("section") if one.attributes.get("id") == "g2")
+    found = [one.text for one in chapter.all("details")[0].all("div")[2:]]  # after the place
+    assert found == shown
 
 
 def test_a_harness_too_long_or_broken_is_no_error(trained: Trained, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -31,7 +30,18 @@ from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.verify.verify import verify
 from mcp_bench.servers.home import home
 from tests.support import recorded
-from tests.support.recorded import Episode, begin, large, planned, play, request, response, run_info
+from tests.support.recorded import (
+    Episode,
+    begin,
+    kill,
+    large,
+    part_of,
+    planned,
+    play,
+    request,
+    response,
+    run_info,
+)
 
 pytestmark = pytest.mark.component
 
@@ -45,19 +55,6 @@ STORY = Episode(
 def run() -> Iterator[RunFolder]:
     with RunFolder.create(run_info(*PLAN)) as folder:
         yield folder
-
-
-def part_of(run: RunFolder) -> RunFolder:
-    return RunFolder(new_part(run), run.info)
-
-
-def kill(run: RunFolder) -> None:
-    """Leave a run as a kill does: closed by the system, and not sealed."""
-    run.recording.close()
-    run.grades.close()
-    assert run._lock is not None
-    os.close(run._lock)
-    run._lock = None
 
 
 def bodies(path: Path, episode: str) -> list[bytes]:

@@ -21,6 +21,8 @@ KINDS = {
     "guardrail": "Guardrails that broke",
 }
 _ID = re.compile(r"\{.*\}|\b\w*\d[\w-]*\b|'[^']*'|\"[^\"]*\"")
+_REST = re.compile(r"(?: \([^()]*…\))?: …$")
+"""What an assertion's name says nothing with when its values are gone: `(no. …): …`."""
 
 
 @dataclass(slots=True)
@@ -77,4 +79,4 @@ def _reasons(reader: RunReader, episode: StoredEpisode) -> Iterator[tuple[str, s
 
 def _general(name: str) -> str:
     """Return an assertion's name without ids, so that those of different tasks are in one group."""
-    return _ID.sub("…", name)
+    return _REST.sub("", _ID.sub("…", name))

@@ -15,8 +15,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from mcp_bench.bridge.viewer.recordings import Library, Signature, signature
-from mcp_bench.recorder.store.run_folder import is_being_written
+from mcp_bench.bridge.viewer.recordings import Library, signature
 
 SECONDS = 1.0
 """Between two looks at the run's files. Their contents are read only when they have changed."""
@@ -39,11 +38,11 @@ class Live:
 
 
 async def _events(path: Path) -> AsyncIterator[str]:
-    before, quiet = _state(path), 0
+    before, quiet = signature(path), 0
     yield _CHANGED  # something may have been stored since the page was made
     while True:
         await anyio.sleep(SECONDS)
-        now = _state(path)
+        now = signature(path)
         quiet += 1
         if now != before:
             before, quiet = now, 0
@@ -51,11 +50,6 @@ async def _events(path: Path) -> AsyncIterator[str]:
         elif quiet >= KEEP_ALIVE:
             quiet = 0
             yield ": still here\n\n"
-
-
-def _state(path: Path) -> tuple[Signature, bool]:
-    """Return what changes when something is stored, and when a writer that was killed is gone."""
-    return signature(path), is_being_written(path)
 
 
 def fingerprint(state: object) -> str:

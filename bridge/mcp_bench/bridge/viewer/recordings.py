@@ -13,13 +13,14 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
+from mcp_bench.recorder.store.parts import PARTS, left_parts
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 
 MOST_KEPT = 50_000
 """Episodes that stay in memory, about 2 kB each."""
 _FILES = (RECORDINGS, f"{RECORDINGS}-wal", GRADES, f"{GRADES}-wal", ANNOTATIONS)
-Signature = tuple[tuple[int, int] | None, ...]
+Signature = tuple[object, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +49,12 @@ class Run:
 
 
 def signature(path: Path) -> Signature:
-    """Return sizes and times of a run's files. It changes when something is stored."""
-    found: list[tuple[int, int] | None] = []
+    """Return sizes and times of a run's files, and who writes it.
+
+    It changes when something is stored, also in a part, and when a process ends that has left something to be
+    taken in.
+    """
+    found: list[object] = [is_being_written(path), *map(signature, _parts(path))]
     for name in _FILES:
         try:
             stat = (path / name).stat()
@@ -58,6 +63,15 @@ def signature(path: Path) -> Signature:
         else:
             found.append((stat.st_mtime_ns, stat.st_size))
     return tuple(found)
+
+
+def _parts(path: Path) -> list[Path]:
+    return left_parts(path) if (path / PARTS).is_dir() else []
+
+
+def written(path: Path) -> list[Path]:
+    """Return the folder of a run, and its parts that are being written: they have attempts that go on."""
+    return [path, *filter(is_being_written, _parts(path))]
 
 
 class Library:
@@ -134,8 +148,9 @@ class Library:
             with suppress(StorageError, KeyError):
                 interactive = run.summary is not None and not run.summary.planned
                 if run.active or (interactive and is_being_written(self.path(run.id))):
-                    with RunReader(self.path(run.id)) as reader:
-                        found += reader.running()
+                    for folder in written(self.path(run.id)):
+                        with RunReader(folder) as reader:
+                            found += reader.running()
         return sorted(found, key=lambda one: one.started_us)
 
     def find(self, episode: str) -> tuple[str, str]:

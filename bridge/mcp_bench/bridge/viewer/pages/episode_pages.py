@@ -17,7 +17,8 @@ from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, c
 from mcp_bench.bridge.viewer.copies import COPIES, as_markdown
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
-from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.recordings import Library, written
+from mcp_bench.bridge.viewer.timeline import timeline
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
 from mcp_bench.recorder.conversations.load import conversation as spoken
@@ -153,10 +154,12 @@ class EpisodePages:
             HTTPException: there is no such run or episode.
         """
         path, episode = self._path(request), request.path_params["episode"]
-        with RunReader(path) as reader:
-            if episode not in reader.episode_ids():
-                raise HTTPException(404, "There is no such episode in this run.")
-            yield reader, episode
+        for folder in written(path):
+            with RunReader(folder) as reader:
+                if episode in reader.episode_ids():
+                    yield reader, episode
+                    return
+        raise HTTPException(404, "There is no such episode in this run.")
 
     def _path(self, request: Request) -> Path:
         try:
@@ -193,6 +196,7 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "taint_words": words.TAINT[stored.taint],
         "usage": words.usage(stored.usage),
         "turns": turns,
+        "time": timeline(turns, stored.seconds),
         "kinds": [
             (kind, name, count)
             for kind, name in KINDS.items()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import unified_diff
@@ -9,6 +10,9 @@ from typing import Literal
 
 MOST_LINES = 2_000
 """Of a file that is compared: an agent can write one that would take minutes."""
+
+UNENDED = "No line feed at the end of the file"
+"""Below such a line, as `git diff` says it."""
 
 Side = Literal["added", "removed", "same", "place"]
 
@@ -44,9 +48,22 @@ def changes(before: Mapping[str, str], after: Mapping[str, str]) -> list[Change]
 
 
 def _lines(before: str, after: str) -> list[tuple[Side, str]]:
-    old, new = before.splitlines(), after.splitlines()
+    old, new = _split(before), _split(after)
     if max(len(old), len(new)) > MOST_LINES:
         return [("place", f"More than {MOST_LINES} lines: not compared.")]
-    drawn = list(unified_diff(old, new, lineterm=""))[2:]  # without the names of files
-    signs: dict[str, Side] = {"+": "added", "-": "removed", "@": "place"}
-    return [(signs.get(line[:1], "same"), line if line.startswith("@") else line[1:]) for line in drawn]
+    signs: dict[str, Side] = {"+": "added", "-": "removed", " ": "same"}
+    found: list[tuple[Side, str]] = []
+    for line in list(unified_diff(old, new))[2:]:  # without the names of files
+        if line.startswith("@"):
+            found.append(("place", line.rstrip()))
+            continue
+        found.append((signs[line[0]], line[1:].removesuffix("\n")))
+        if not line.endswith("\n"):
+            found.append(("place", UNENDED))
+    return found
+
+
+def _split(text: str) -> list[str]:
+    """Return the lines of a text with their line feeds, so that those of two texts differ if these do."""
+    # pages write out other characters that end lines
+    return [line for line in re.split(r"(?<=\n)", text) if line]

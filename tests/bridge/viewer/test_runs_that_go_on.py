@@ -1,0 +1,89 @@
+"""Pages of runs that are being recorded, and of those whose writer was killed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.bridge.viewer.recordings import signature
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.store.parts import take_in
+from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.servers.contracts import Grade
+from tests.support.html_page import parse
+from tests.support.recorded import Episode, begin, kill, part_of, planned, play, record, request, run_info
+from tests.support.viewer import EVIL, client
+
+pytestmark = pytest.mark.component
+
+
+def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
+    """The run's writer was killed: an attempt without an end is not shown as one that goes on."""
+    with RunFolder.create(run_info(planned("first"), planned("second"))) as folder:
+        play(folder, planned("first"), Episode())
+        episode = begin(folder, planned("second"))
+        page, viewed = f"/runs/{folder.path.name}", client()
+        folder.recording.store_frame(episode, 1, "client", request(1, f"tool{EVIL}", {}))
+        for address in ("/", page):
+            text = viewed.get(address).text
+            assert "Running now" in text and "tool&lt;script&gt;" in text
+            assert "<img" not in text and "\x1b" not in text and "\u202e" not in text
+        assert "recording …" in viewed.get(f"{page}/{episode}").text
+    for address in ("/", page):
+        assert "Running now" not in viewed.get(address).text
+    assert "⊘ cut off" in parse(viewed.get(page).text).text
+    assert "second" in parse(viewed.get(f"{page}?verdict=cut+off").text).all("tbody")[-1].text
+    text = viewed.get(f"{page}/{episode}").text
+    assert "recording …" not in text and "sse-connect" not in text
+    assert "Cut off: nobody records this run any more" in text
+
+
+def test_attempts_of_referee_processes_are_shown_while_they_run(bench_home: Path) -> None:
+    plan = [planned("first"), planned("second")]
+    with RunFolder.create(run_info(*plan)) as run, part_of(run) as part:
+        episode = begin(part, plan[0])
+        page, viewed = f"/runs/{run.path.name}", client()
+        before = signature(run.path)
+        part.recording.store_frame(episode, 1, "client", request(1, "open_door", {}))
+        part.recording.flush()
+        assert signature(run.path) != before
+        for address in ("/", page):
+            text = viewed.get(address).text
+            assert "Running now" in text and "open_door" in text and f"{page}/{episode}" in text
+        text = viewed.get(f"{page}/{episode}").text
+        assert "recording …" in text and "open_door" in text
+        part.recording.end_episode(episode, EpisodeEnd(termination="agent_exit", ended_us=now_us()), [])
+        grade = Grade(partial=1.0, strict=True, assertions=(), grader_version="1")
+        part.grades.put(episode, grade, {}, now_us())
+        take_in(run, part.path, {episode})
+        text = viewed.get(f"{page}/{episode}").text
+        assert "recording …" not in text and "✓ solved" in parse(text).text
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [("/", "1/2"), ("/runs/{run}", "1 of 2"), ("/tools?run={run}", "transfer"), ("/search?q=harbour", "user_task_0")],
+)  # fmt: skip
+def test_every_page_has_the_episodes_that_a_killed_referee_left(
+    address: str, shown: str, bench_home: Path
+) -> None:
+    """They are beside the run's own files, which are still as the viewer has read them."""
+    plan = [planned("user_task_0"), planned("user_task_1")]
+    run = RunFolder.create(run_info(*plan))
+    part = part_of(run)
+    play(part, plan[0], Episode([("transfer", {"to": "harbour"}, "sent")]))
+    page, viewed = address.format(run=run.path.name), client()
+    assert shown not in viewed.get(page).text
+    kill(run)
+    kill(part)
+    assert shown in viewed.get(page).text
+
+
+def test_a_list_that_is_up_to_date_is_not_sent(bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    viewed = client()
+    (poll,) = (one for one in parse(viewed.get("/").text).all("div") if "hx-trigger" in one.attributes)
+    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 204
+    record([(planned(), Episode())])
+    assert viewed.get(str(poll.attributes["hx-get"])).status_code == 200
