@@ -22,6 +22,8 @@ from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.improve.candidate import CrashError, crash_class
+from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
+from mcp_bench.servers.improve.held_out import Evidence, graded
 from mcp_bench.servers.improve.inside import values
 from mcp_bench.servers.improve.kept import Kept
 from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
@@ -193,6 +195,22 @@ def test_progress_goes_from_baseline_to_reference() -> None:
         estimate.progress(LOSS, worse, "candidate", clock=False)
     upwards = LOSS.model_copy(update={"direction": "maximize"})
     assert estimate.gain(upwards, worse, "reference", clock=False).value == 1
+
+
+@pytest.mark.parametrize(("searched", "overfit"), [(1.95, 0.0), (1.8, 1.0)])
+def test_what_was_gained_in_the_search_alone_is_named(
+    tmp_path: Path, searched: float, overfit: float
+) -> None:
+    """Held out, the candidate halves the baseline's loss. In the search, it did that and more."""
+    task = read_task(write_kind(tmp_path, "fit_predict"))
+    noise = [0.1 * (number % 3) for number in range(30)]
+    samples = {BASELINE: [4.0] * 30, CANDIDATE: [2 + one for one in noise], REFERENCE: [1.0] * 30}
+    search = {BASELINE: samples[BASELINE], CANDIDATE: [searched + one for one in noise]}
+    found = graded(task, Evidence(chosen=1, novelty=1, runs=1, crashes=0, samples=samples, search=search))
+    assert found.metrics["search_gain"] == pytest.approx(3.9 - searched)
+    assert found.metrics["held_out_gain"] == pytest.approx(1.9)
+    assert found.metrics["gap"] == pytest.approx(2 - searched)
+    assert found.metrics["overfit"] == overfit
 
 
 def test_predictions_are_judged_one_by_one() -> None:

@@ -23,6 +23,7 @@ from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve.candidate import Candidate, CrashError
 from mcp_bench.servers.improve.estimate import BASELINE
 from mcp_bench.servers.improve.task_file import ImproveTask
+from mcp_bench.servers.progress import report_progress
 
 CLOCKED = ("call", "sql")
 PARTS = ("search", "grade")
@@ -110,6 +111,7 @@ async def _clocks(
                 _crashed(found, name, why)
             else:
                 found.values[name].append(answers[-1][1])
+        await report_progress(number + 1, most, "inputs, or fewer if they say enough")
         others = [name for name in candidates if name != BASELINE and name not in found.crashes]
         if not others or (number + 1 >= least and all(_settled(task, found, name) for name in others)):
             return
@@ -286,10 +288,11 @@ def bits(said: list[Any], columns: list[bytes], streams: int) -> list[float]:
 async def _each(
     candidates: Mapping[str, Candidate], found: Measured, one: Callable[[Candidate], Any]
 ) -> None:
-    for name, candidate in candidates.items():
+    for number, (name, candidate) in enumerate(candidates.items(), 1):
         values = await _tried(found, name, one(candidate))
         if values is not None:
             found.values[name] = values
+        await report_progress(number, len(candidates), f"the {name} is measured")
 
 
 async def _tried(found: Measured, name: str, doing: Any) -> Any:
