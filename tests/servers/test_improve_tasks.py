@@ -295,6 +295,20 @@ def test_answers_are_compared_by_type_and_size() -> None:
         assert difference([1, [2.0, "x"]], wrong, 0)
 
 
+@given(
+    st.lists(st.tuples(st.floats(width=32), st.floats(width=32) | st.none()), max_size=6),
+    st.sampled_from((0.0, 1e-3, 0.5)),
+    st.sampled_from((np.float32, np.float64)),
+)
+def test_arrays_are_compared_as_lists_are(
+    pairs: list[tuple[float, float | None]], tolerance: float, kind: type[np.float32]
+) -> None:
+    """Also those with NaN and infinity; each None stands for a number that is the same."""
+    one = np.array([first for first, _ in pairs], kind)
+    other = np.array([first if second is None else second for first, second in pairs], np.float64)
+    assert difference(one, other, tolerance) == difference(one.tolist(), other.tolist(), tolerance)
+
+
 @pytest.mark.parametrize(
     ("text", "ended", "kind"),
     [
