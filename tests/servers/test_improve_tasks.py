@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
@@ -191,7 +191,7 @@ def test_progress_goes_from_baseline_to_reference() -> None:
     assert estimate.progress(LOSS, samples, "candidate", clock=False).value == 0.5
     assert estimate.progress(LOSS, samples, "reference", clock=False).low == 1
     worse = {**samples, "reference": [5.0] * 9}
-    with pytest.raises(ValueError, match="not better"):
+    with pytest.raises(BenchError, match="not better"):
         estimate.progress(LOSS, worse, "candidate", clock=False)
     upwards = LOSS.model_copy(update={"direction": "maximize"})
     assert estimate.gain(upwards, worse, "reference", clock=False).value == 1
