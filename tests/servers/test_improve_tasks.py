@@ -14,7 +14,7 @@ from typing import cast
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -300,6 +300,7 @@ def test_answers_are_compared_by_type_and_size() -> None:
     st.sampled_from((0.0, 1e-3, 0.5)),
     st.sampled_from((np.float32, np.float64)),
 )
+@example([(math.inf, 1.0)], 0.5, np.float64)
 def test_arrays_are_compared_as_lists_are(
     pairs: list[tuple[float, float | None]], tolerance: float, kind: type[np.float32]
 ) -> None:
