@@ -14,14 +14,16 @@ from typing import cast
 import anyio
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
 from mcp_bench.servers.improve.candidate import CrashError, crash_class
+from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
+from mcp_bench.servers.improve.held_out import Evidence, graded
 from mcp_bench.servers.improve.inside import values
 from mcp_bench.servers.improve.kept import Kept
 from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
@@ -189,10 +191,26 @@ def test_progress_goes_from_baseline_to_reference() -> None:
     assert estimate.progress(LOSS, samples, "candidate", clock=False).value == 0.5
     assert estimate.progress(LOSS, samples, "reference", clock=False).low == 1
     worse = {**samples, "reference": [5.0] * 9}
-    with pytest.raises(ValueError, match="not better"):
+    with pytest.raises(BenchError, match="not better"):
         estimate.progress(LOSS, worse, "candidate", clock=False)
     upwards = LOSS.model_copy(update={"direction": "maximize"})
     assert estimate.gain(upwards, worse, "reference", clock=False).value == 1
+
+
+@pytest.mark.parametrize(("searched", "overfit"), [(1.95, 0.0), (1.8, 1.0)])
+def test_what_was_gained_in_the_search_alone_is_named(
+    tmp_path: Path, searched: float, overfit: float
+) -> None:
+    """Held out, the candidate halves the baseline's loss. In the search, it did that and more."""
+    task = read_task(write_kind(tmp_path, "fit_predict"))
+    noise = [0.1 * (number % 3) for number in range(30)]
+    samples = {BASELINE: [4.0] * 30, CANDIDATE: [2 + one for one in noise], REFERENCE: [1.0] * 30}
+    search = {BASELINE: samples[BASELINE], CANDIDATE: [searched + one for one in noise]}
+    found = graded(task, Evidence(chosen=1, novelty=1, runs=1, crashes=0, samples=samples, search=search))
+    assert found.metrics["search_gain"] == pytest.approx(3.9 - searched)
+    assert found.metrics["held_out_gain"] == pytest.approx(1.9)
+    assert found.metrics["gap"] == pytest.approx(2 - searched)
+    assert found.metrics["overfit"] == overfit
 
 
 def test_predictions_are_judged_one_by_one() -> None:
@@ -275,6 +293,21 @@ def test_answers_are_compared_by_type_and_size() -> None:
     assert not difference([1.0], [1.0005], 0.001)
     for wrong in ([1], [1, [2.0, "y"]], [1, [2.1, "x"]], [True, [2.0, "x"]], None, [1, [2.0, "x"], 3]):
         assert difference([1, [2.0, "x"]], wrong, 0)
+
+
+@given(
+    st.lists(st.tuples(st.floats(width=32), st.floats(width=32) | st.none()), max_size=6),
+    st.sampled_from((0.0, 1e-3, 0.5)),
+    st.sampled_from((np.float32, np.float64)),
+)
+@example([(math.inf, 1.0)], 0.5, np.float64)
+def test_arrays_are_compared_as_lists_are(
+    pairs: list[tuple[float, float | None]], tolerance: float, kind: type[np.float32]
+) -> None:
+    """Also those with NaN and infinity; each None stands for a number that is the same."""
+    one = np.array([first for first, _ in pairs], kind)
+    other = np.array([first if second is None else second for first, second in pairs], np.float64)
+    assert difference(one, other, tolerance) == difference(one.tolist(), other.tolist(), tolerance)
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,8 @@ class Answers(Model):
     them in steps of 10 ms."""
     seconds: float
     """Wall-clock time of all of them."""
+    waited: float = 0.0
+    """Of it: while the program waited for a processor, as far as the kernel counts that."""
     ended: str = ""
     """Why the program ended, such as `exit code 1`. Empty while it runs."""
     log: str = ""

@@ -21,6 +21,7 @@ from mcp_bench.servers.improve.estimate import BASELINE as BASE
 from mcp_bench.servers.improve.task_file import read_task
 from mcp_bench.servers.improve.world import ImproveWorld
 from mcp_bench.servers.needs import unmet
+from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
 from tests.support.improve_cheats import CHEATS, QUICK
 from tests.support.improve_kinds import KINDS, write_kind
@@ -308,6 +309,21 @@ async def test_the_baseline_is_not_better_than_itself(tmp_path: Path, kind: str)
 
 
 FIXED_PAIRS = TASK.replace("pairs: [9, 15]", "pairs: [9, 9]")
+
+
+@pytest.mark.parametrize(("kind", "steps"), [("call", 9), ("codec", 2)])
+async def test_a_run_reports_its_progress(tmp_path: Path, kind: str, steps: int) -> None:
+    folder = write_task(tmp_path, task=FIXED_PAIRS) if kind == "call" else write_kind(tmp_path, kind)
+    benchmark = Improve(folder)
+    seen = []
+
+    async def report(done: float, total: float | None, message: str | None) -> None:
+        seen.append((done, total))
+
+    async with opened(benchmark, next(benchmark.tasks("train")).id) as world:
+        with reporting_to(report):
+            await world.call("run", {})
+    assert seen == [(number + 1, steps) for number in range(steps)]
 
 
 async def test_attempts_of_a_home_pool_their_samples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,10 +53,15 @@ def benchmark(tmp_path: Path) -> Improve:
     folder = tmp_path / "speedrun"
     shutil.copytree(TASK.folder, folder)
     text = (folder / "task.yaml").read_text()
-    for old, new in (("blocks: 190", "blocks: 60"), ("loss: 2.05", "loss: 2.85"), ("[9, 13]", "[6, 6]")):
+    for old, new in (
+        ("blocks: 190", "blocks: 60"), ("loss: 2.05", "loss: 2.85"), ("[9, 13]", "[6, 6]"),
+        (" seconds: 300", " seconds: 60"),  # some search the whole file system
+    ):  # fmt: skip
         assert old in text
         text = text.replace(old, new)
     (folder / "task.yaml").write_text(text)
+    reference = folder / "reference/target.py"  # with little to learn, it must look at its loss sooner
+    reference.write_text(reference.read_text().replace("1.5e-2, 16, 260", "1.5e-2, 16, 60"))
     return Improve(folder)
 
 

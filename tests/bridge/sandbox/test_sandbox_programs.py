@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import sys
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import anyio
 import pytest
@@ -93,6 +97,38 @@ async def test_a_limit_is_one_of_processors_not_of_time(sandbox: Sandbox) -> Non
     assert (await sandbox.ask([b""], seconds=1)).bodies == (b"slept",)
     found = await sandbox.ask([b""], seconds=1)
     assert (found.bodies, found.ended) == ((), "its time was over")
+
+
+CROWD = """import os, sys
+os.sched_setaffinity(0, [int(sys.argv[1])])
+for _ in range(24):
+    if not os.fork():
+        while True: pass
+print(flush=True)
+os.wait()
+"""
+
+
+@asynccontextmanager
+async def crowd() -> AsyncIterator[None]:
+    """Keep each processor busy with 24 other programs."""
+    async with AsyncExitStack() as stack:
+        for number in os.sched_getaffinity(0):
+            argv = [sys.executable, "-S", "-c", CROWD, str(number)]
+            one = await stack.enter_async_context(await anyio.open_process(argv, start_new_session=True))
+            stack.callback(os.killpg, one.pid, signal.SIGKILL)
+            assert one.stdout is not None
+            await one.stdout.receive()
+        yield
+
+
+async def test_waiting_for_a_processor_is_no_sleep(sandbox: Sandbox) -> None:
+    """In a crowd, 60 ms of work take longer than ten times their limit."""
+    await started(sandbox, "get(); burn(0.06); put(b'done'); get()")
+    async with crowd():
+        found = await sandbox.ask([b""], seconds=0.1)
+    assert found.bodies == (b"done",), found.ended
+    assert found.seconds - found.waited < 1
 
 
 @pytest.mark.parametrize("alone", [True, False])

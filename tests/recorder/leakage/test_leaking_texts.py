@@ -135,10 +135,13 @@ def test_words_of_the_language_are_no_literals() -> None:
         id="t", benchmark="b", prompt='Say "hello there" at 9:00 on 2027-01-02.', split="test", domain="d"
     )
     calls = (
-        ToolCall(name="a", arguments={"query": "returns policy", "who": "Ada Byron", "n": [120, 31999.5]}),
+        ToolCall(
+            name="a",
+            arguments={"query": "returns policy", "who": "Ada Byron", "n": [120, 31999.5, 4250, 2027, 1000]},
+        ),
     )
     assert literals(task, Reference(calls=calls, answer="Done.")) == {
-        "hello there", "2027-01-02", "ada byron", "31999.5",
+        "hello there", "2027-01-02", "ada byron", "31999.5", "4250",
     }  # fmt: skip
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.trainer.improve import generations
 from mcp_bench.trainer.improve.policy import Kind, Past, check_policy, choose
 
 pytestmark = pytest.mark.unit
@@ -67,3 +71,27 @@ def test_unknown_policies_are_refused() -> None:
         check_policy("fixed:harness,train", kinds=["harness"])
     with pytest.raises(WrongUseError, match="--rl-steps"):
         check_policy("fixed:rl", kinds=["harness", "train"])
+
+
+def test_a_refused_proposal_says_nothing_about_its_kind() -> None:
+    """It was not measured: neither patience nor the policy counts it. Generations do, so it comes to an end."""
+
+    def ended(verdicts: list[str], patience: int) -> tuple[str, list[int]]:
+        known: list[int] = []
+
+        def generation(number: int, best: object, past: list[Past], earlier: object) -> dict[str, Any]:
+            known.append(len(past))
+            return {"action": "harness", "verdict": verdicts[number - 1], "why": "", "promoted": False,
+                    "difference": 0.0, "error": 0.0}  # fmt: skip
+
+        work: Any = SimpleNamespace(
+            settings=SimpleNamespace(generations=len(verdicts), patience=patience),
+            generation=generation, report=lambda text: None,
+            recordings=SimpleNamespace(spent=dict), folder=SimpleNamespace(store_history=lambda history: None),
+        )  # fmt: skip
+        history = {"best": {"harness": 0, "weights": 0}, "generations": []}
+        return generations._generations(work, history), known
+
+    no = "not promoted"
+    assert ended(["refused", no, "refused", no, no], 2) == ("no promotion in 2 generations", [0, 0, 1, 1])
+    assert ended(["refused"] * 4, 2) == ("4 generations are done", [0] * 4)

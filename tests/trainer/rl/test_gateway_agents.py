@@ -72,9 +72,15 @@ def test_an_agent_rolls_out(bench_home: Path, checkpoint: Path, agent: str) -> N
     assert set(row.logprobs[row.sampled].tolist()) == {LOGPROB}
     assert attempt.reward == 1.0
 
-    for form, names in (("prime-rl", ("token_ids", "mask")), ("verl", ("response_ids", "response_mask"))):
+    for form, names, more in (
+        ("prime-rl", ("token_ids", "mask"), ("--temperature", "0.5")),
+        ("verl", ("response_ids", "response_mask"), ()),
+    ):
         out = bench.home / f"{form}.jsonl"
-        bench.run("train", "rollouts", "--run", run.name, "--format", form, "--out", str(out))
+        export = ("train", "rollouts", "--run", run.name, "--format", form, "--out", str(out))
+        if more:
+            assert "give --temperature" in bench.run(*export, code=2).stderr
+        bench.run(*export, *more)
         [exported] = map(json.loads, out.read_text(encoding="utf-8").splitlines())
         pairs = zip(*(exported[name] for name in names), strict=True)
         assert [token for token, chosen in pairs if chosen] == row.tokens[row.sampled].tolist()

@@ -125,6 +125,17 @@ def test_rft_imitates_solved_attempts_of_groups_that_also_failed() -> None:
     assert [(row.rl, row.ce) for row in ALGORITHMS["dr-grpo"].weigh(group)] == [(0.25, 0.0), (-0.25, 0.0)]
 
 
+def test_another_model_teaches_with_any_valid_attempt() -> None:
+    """So `opd` does not replace groups whose attempts all earned the same."""
+    same, invalid = [attempt(0.0)] * 3, [attempt(None)] * 3
+    assert [ALGORITHMS["opd"].is_flat(group) for group in (same, invalid)] == [False, True]
+    assert [ALGORITHMS["grpo"].is_flat(group) for group in (same, [attempt(0.0), attempt(1.0)])] == [
+        True,
+        False,
+    ]
+    assert ALGORITHMS["sdpo"].is_flat(same)
+
+
 def test_the_curriculum_prefers_what_is_sometimes_solved() -> None:
     tasks = [f"{name}.1.train.{number}" for name in ("always", "never", "sometimes") for number in range(40)]
     curriculum = Curriculum(tasks, lambda task: task.partition(".")[0], seed=1)

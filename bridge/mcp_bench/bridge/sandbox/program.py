@@ -10,7 +10,8 @@ the kernel refuses that, it is counted by /proc, in steps of 10 ms: all processe
 that were waited for.
 
 A limit is one of this clock, too: how busy the machine is does not matter. A program that sleeps uses no
-processor, and ends at a much larger limit of wall-clock time.
+processor, and ends at a much larger limit of wall-clock time. Time in which it waits for a processor is no
+part of that (/proc/PID/schedstat): beside work of higher priority, 0.2 s can take a minute.
 """
 
 import os
@@ -31,7 +32,8 @@ LOG_BYTES = 4000
 LOOK_SECONDS = 1.0
 """Between two looks at the sandbox's limits while a program works."""
 PATIENCE = 10.0
-"""Wall-clock seconds for each second of processors that a program may use, against one that sleeps."""
+"""Wall-clock seconds for each second of processors that a program may use, against one that sleeps. They are
+without those in which it waits for a processor."""
 MOST_PIECES = 64
 """Of its stderr, read at once."""
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -72,7 +74,7 @@ class Program:
         self.said = bytearray()
         self.words = bytearray()
         self.ended = ""
-        self.counted = self.most_used = 0.0
+        self.counted = self.most_used = self.waited_before = 0.0
         self.ticks: dict[tuple[str, int], int] = {}
         """What each process that was ever seen has used, by its number and start."""
 
@@ -89,6 +91,7 @@ class Program:
             ends: descriptors; when one of them has something to read, the program is ended.
         """
         began, used, answers = time.monotonic(), [], list[bytes]()
+        self.waited_before = waited()
         self.send(signal.SIGCONT)
         self.most_used, deadline, start = self.counted + seconds, began + PATIENCE * seconds, 0
         for size in [None] if sizes is None else sizes:
@@ -105,10 +108,11 @@ class Program:
                 break
             answers.append(answer)
         self.listen()
+        late = max(0.0, waited() - self.waited_before)
         self.send(signal.SIGSTOP)
         clock = "process" if self.alone else "ticks" if self.tree is None else "processes"
         head = {"sizes": [len(answer) for answer in answers], "cpu": used, "ended": self.ended,
-                "wall": time.monotonic() - began, "clock": clock,
+                "wall": time.monotonic() - began, "waited": late, "clock": clock,
                 "log": self.words.decode(errors="replace")}  # fmt: skip
         return head, b"".join(answers)
 
@@ -126,7 +130,7 @@ class Program:
                     del self.said[: LENGTH.size + size]
                     return answer
             left = deadline - time.monotonic()
-            if left <= 0:
+            if left <= 0 and (left := left + waited() - self.waited_before) <= 0:
                 self.end(LATE)
                 break
             reads = [self.answers, *([self.log] if self.log >= 0 else []), *ends]
@@ -239,3 +243,19 @@ def times_of(process: str) -> "tuple[int, int]":
             return int(fields[19]), sum(map(int, fields[11:15]))
     except (OSError, ValueError, IndexError):
         return 0, 0
+
+
+def waited() -> float:
+    """Return for how many seconds the sandbox's processes have waited for a processor.
+
+    It is that of all that run: /proc has other numbers for them than this process. 0: the kernel counts none.
+    """
+    total = 0
+    for process in filter(str.isdecimal, os.listdir("/proc")):
+        try:
+            for thread in os.listdir(f"/proc/{process}/task"):
+                with open(f"/proc/{process}/task/{thread}/schedstat", "rb") as file:
+                    total += int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):
+            pass
+    return total / 1e9

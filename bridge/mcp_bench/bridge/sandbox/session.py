@@ -133,7 +133,8 @@ class Session:
         cut = list(accumulate(found["sizes"], initial=0))
         return Answers(
             bodies=tuple(answers[a:b] for a, b in pairwise(cut)), cpu_seconds=tuple(found["cpu"]),
-            clock=found["clock"], seconds=found["wall"], ended=found["ended"], log=found["log"],
+            clock=found["clock"], seconds=found["wall"], waited=found["waited"],
+            ended=found["ended"], log=found["log"],
         )  # fmt: skip
 
     async def halt(self) -> None:

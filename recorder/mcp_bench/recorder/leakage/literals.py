@@ -14,6 +14,8 @@ from mcp_bench.servers.contracts import Reference, Task
 LONGEST = 200
 """Characters of a literal: longer values are prose."""
 FEWEST = 4
+SIGNIFICANT = 3
+"""Digits of a number that is in few texts by chance, without zeros at its ends."""
 ANSWER = "answer"
 """The argument of a call that passes an answer to a tool."""
 ANSWER_WORDS = 8
@@ -26,6 +28,7 @@ _EDGE = " \t\r\n.,;:!?()[]{}<>\"'`*_"
 SMALL = 5
 """Characters of numbers and times of day that are in every text."""
 _PLAIN_NUMBER = re.compile(rf"[\d.,:]{{1,{SMALL}}}")
+_YEAR = re.compile(r"(?:19|20)\d\d")
 _NUMBER = re.compile(r"[$€£]?-?(\d{1,3}(?:,\d{3})+|\d+)(?:\.(\d+))?")
 _NUMBERS = re.compile(rf"(?<![\w.,:/-]){_NUMBER.pattern}(?!\w|[.,:/-]\d)")
 """Numbers in a text that are no part of a date, a time or a version."""
@@ -45,8 +48,7 @@ def literals(task: Task, reference: Reference | None) -> set[str]:
                 found |= {*_values(leaf), *_names(leaf)}
                 if len(leaf) <= LONGEST and _names_something(leaf):
                     found.add(normal(leaf))
-    rare = {one for one in found if len(one) >= FEWEST and not _PLAIN_NUMBER.fullmatch(one)}
-    return {*map(_form, rare), *answers}
+    return {*map(_form, filter(_rare, found)), *answers}
 
 
 def normal(text: str) -> str:
@@ -109,12 +111,22 @@ class Flat:
         return None if found is None or small else found.start()
 
 
+def _rare(value: str) -> bool:
+    """Return whether a value is in few texts by chance: `1250` is, as `1250.00` is."""
+    found = number(value) or ""
+    if len(found.replace(".", "")) >= FEWEST and _significant(found) and not _YEAR.fullmatch(found):
+        return True
+    return len(value) >= FEWEST and not _PLAIN_NUMBER.fullmatch(value)
+
+
 def _form(literal: str) -> str:
     """Return a literal as it is searched for: numbers that are in no other text by chance, without zeros."""
     found = number(literal)
-    if found is None or len(found.replace(".", "").strip("0")) < 3:
-        return literal
-    return found
+    return literal if found is None or not _significant(found) else found
+
+
+def _significant(found: str) -> bool:
+    return len(found.replace(".", "").strip("0")) >= SIGNIFICANT
 
 
 def _answers(reference: Reference) -> Iterator[str]:

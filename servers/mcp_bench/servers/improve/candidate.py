@@ -158,7 +158,7 @@ class Candidate:
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
         # a program that sleeps uses no processor, and would hold up a measurement question by question
-        self._left -= max(sum(found.cpu_seconds), found.seconds / PATIENCE)
+        self._left -= max(sum(found.cpu_seconds), (found.seconds - found.waited) / PATIENCE)
         self.used_seconds += sum(found.cpu_seconds)
         self.wall_seconds += found.seconds
         return _answers(found, len(calls)), list(found.cpu_seconds)

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcp_bench.servers.base_model import Model
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.improve.task_file import Metric
 
 DRAWS = 4000
@@ -55,7 +56,7 @@ def progress(metric: Metric, samples: Samples, name: str, *, clock: bool) -> Est
     """Return how far a candidate is from the baseline (0) to the reference (1). It can be beyond both.
 
     Raises:
-        ValueError: the reference is not better than the baseline on these items.
+        BenchError: the reference is not better than the baseline on these items.
     """
     if clock:
         found, best = _median(_logs(samples, name)), float(np.median(_logs(samples, REFERENCE)))
@@ -68,7 +69,10 @@ def progress(metric: Metric, samples: Samples, name: str, *, clock: bool) -> Est
 
 def _check_reference(gain: float) -> None:
     if gain <= 0:
-        raise ValueError("the reference is not better than the baseline")
+        raise BenchError(
+            "the reference is not better than the baseline on these items, so nothing can be said of a "
+            "candidate. Try the task: mcp-bench improve-task check"
+        )
 
 
 def smallest_gain(metric: Metric, samples: Samples, *, clock: bool) -> float:

@@ -21,7 +21,7 @@ from mcp_bench.servers.improve.estimate import (
 from mcp_bench.servers.improve.measure import CLOCKED
 from mcp_bench.servers.improve.task_file import ImproveTask
 
-VERSION = "1"
+VERSION = "2"
 REACHED = 0.9
 """Progress that counts as the reference."""
 STEPS = (0.25, 0.5, 0.75)
@@ -97,6 +97,7 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
     if found.search:
         before = gain(metric, found.search, CANDIDATE, clock=clock)
         metrics |= {"search_gain": before.value, "held_out_gain": better.value}
+        metrics["gap"] = before.value - better.value
         metrics["overfit"] = float(_overfit(before, better))
     score = Score(
         name=metric.name, unit=metric.unit, value=held[CANDIDATE].value,

@@ -50,7 +50,8 @@ class Experiment(Model):
     """Of the target's first file, for the kinds `call` and `fit_predict`."""
     seconds: PositiveFloat = 60
     """Processor seconds that one measurement of one candidate can take: against hanging, not a measure. A
-    candidate that sleeps is ended after ten times as long, by the wall clock."""
+    candidate that sleeps is ended after ten times as long, by the wall clock, without what it waited for a
+    processor."""
     load_seconds: PositiveFloat = 30
     """The same for loading it."""
     fit_seconds: PositiveFloat = 10

@@ -10,7 +10,7 @@ import click
 
 EPILOG = """\b
 Examples:
-  mcp-bench train rollouts --run run_01kbf3x9qv2m8t0 --format prime-rl --out rollouts.jsonl
+  mcp-bench train rollouts --run run_01kbf3x9qv2m8t0 --format prime-rl --temperature 1 --out rollouts.jsonl
   mcp-bench train rollouts --run run_01kbf3x9qv2m8t0 --format verl --out rollouts.jsonl --json
 """
 
@@ -26,8 +26,9 @@ Examples:
     help="For prime-rl: what a reward is compared with, as in grpo, dr-grpo and rloo.",
 )  # fmt: skip
 @click.option(
-    "--temperature", type=click.FloatRange(0, min_open=True), default=1.0, show_default=True,
-    help="For prime-rl: the temperature of sampling, `rl.temperature` of the recipe.",
+    "--temperature", type=click.FloatRange(0, min_open=True),
+    help="For prime-rl, which needs it: the temperature of sampling, `rl.temperature` of the recipe (1 by "
+    "default).",
 )  # fmt: skip
 @click.option(
     "--out", required=True, metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
@@ -35,7 +36,7 @@ Examples:
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def rollouts(
-    runs: tuple[str, ...], form: Any, baseline: Any, temperature: float, out: Path, as_json: bool
+    runs: tuple[str, ...], form: Any, baseline: Any, temperature: float | None, out: Path, as_json: bool
 ) -> None:
     """Write recorded rollouts with their exact tokens, for prime-rl or verl.
 
@@ -53,11 +54,16 @@ def rollouts(
     from mcp_bench.servers.errors import FruitlessError, WrongUseError
     from mcp_bench.trainer.rl.rollout_rows import rollout_rows
 
+    if form == "prime-rl" and temperature is None:
+        raise WrongUseError(
+            "rows for prime-rl have the temperature of sampling, and recordings do not: give --temperature, "
+            "`rl.temperature` of the recipe (1 by default)"
+        )
     if out.exists():
         raise WrongUseError(f"{out} exists: choose another --out")
     with ExitStack() as stack:
         readers = [stack.enter_context(RunReader(path)) for path in run_paths(runs)]
-        made = list(rollout_rows(readers, form, baseline=baseline, temperature=temperature))
+        made = list(rollout_rows(readers, form, baseline=baseline, temperature=temperature or 1.0))
     if not made:
         raise FruitlessError(f"no valid attempt in {', '.join(runs)}: nothing was written")
     out.parent.mkdir(parents=True, exist_ok=True)

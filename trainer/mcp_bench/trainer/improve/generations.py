@@ -61,11 +61,13 @@ def _generations(work: _Generations, history: Outcome) -> str:
         work.report(f"generation {number}: {done['action']}: {done['verdict']} ({done['why']})")
         if done["promoted"]:
             history["best"] = done["arm"]
-        past.append(Past(done["action"], done["promoted"], done["difference"], done["error"]))
         history["spent"] = work.recordings.spent()
         work.folder.store_history(history)
         if done["action"] == "stop":
             return str(done["why"])
+        if done["action"] == "harness" and done["verdict"] == "refused":
+            continue  # it was not measured, so nothing is known about edits of the harness
+        past.append(Past(done["action"], done["promoted"], done["difference"], done["error"]))
         since = 0 if done["promoted"] else since + 1
         if since >= settings.patience:
             return f"no promotion in {since} generations"

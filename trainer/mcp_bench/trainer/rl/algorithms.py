@@ -8,7 +8,7 @@ from typing import Literal
 
 from mcp_bench.trainer.methods import Learning
 from mcp_bench.trainer.rl.conversation import Conversation
-from mcp_bench.trainer.rl.credit import Baseline, advantages
+from mcp_bench.trainer.rl.credit import Baseline, advantages, is_flat
 from mcp_bench.trainer.rl.loss import Surrogate
 from mcp_bench.trainer.rl.tokens import Row
 
@@ -63,6 +63,11 @@ class Algorithm:
     """Who is followed, token by token: the policy with hints in its prompt (SDPO,
     https://arxiv.org/abs/2601.20802), or another model (on-policy distillation,
     https://arxiv.org/abs/2306.13649). Rewards are not used."""
+
+    def is_flat(self, group: Sequence[Attempt]) -> bool:
+        """Return whether a group teaches nothing. Another model teaches with any valid attempt."""
+        rewards = [attempt.reward for attempt in group]
+        return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
     def weigh(self, group: Sequence[Attempt]) -> list[Weighted]:
         """Return the rows of a group that there is something to learn from.

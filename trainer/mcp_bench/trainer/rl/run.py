@@ -23,7 +23,6 @@ from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt, Weighted
 from mcp_bench.trainer.rl.collect import Rollouts
-from mcp_bench.trainer.rl.credit import is_flat
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError, Watch
@@ -169,7 +168,7 @@ class _Run:
             for group in _groups(made):
                 rewards = [attempt.reward for attempt in group]
                 groups += 1
-                flat += is_flat(rewards)
+                flat += self.algorithm.is_flat(group)
                 weighed = self.algorithm.weigh(group)
                 rows += weighed if self.hints is None else self.hints.add(group, weighed)
                 self.curriculum.learned(group[0].task, [reward for reward in rewards if reward is not None])
