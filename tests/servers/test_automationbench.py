@@ -101,7 +101,7 @@ async def test_only_apps_of_the_task_answer(bench: RemoteBenchmark) -> None:
     session = await opened(bench, "sales.follow_up")
     assert (await fetch(session, "GET", "/google/rows"))["status"] == 401
     rows = await fetch(session, "GET", "/google_sheets/rows")
-    assert rows == {"status": 200, "data": [{"id": "r1", "name": "Ada"}]}  # without padding
+    assert rows == {"status": 200, "data": [{"id": "r1", "name": "Ada", "notes": []}]}  # without padding
 
 
 async def test_the_same_task_has_the_same_ids_and_clock(bench: RemoteBenchmark) -> None:
@@ -114,13 +114,41 @@ async def test_the_same_task_has_the_same_ids_and_clock(bench: RemoteBenchmark) 
     assert sent[0]["at"] == "2026-01-05T09:00:00+00:00"
 
 
+async def test_an_empty_object_is_no_argument(bench: RemoteBenchmark) -> None:
+    """Models write `{}` for nothing; upstream's agent leaves it out before the call."""
+    session = await opened(bench, "sales.follow_up")
+    rows = await session.call(
+        "api_fetch", {"method": "GET", "url": "/google_sheets/rows", "params": {}, "body": {}}
+    )
+    assert json.loads(rows.text)["status"] == 200
+
+
+async def test_attempts_share_no_records(bench: RemoteBenchmark) -> None:
+    for _ in range(2):
+        session = await opened(bench, "sales.follow_up")
+        assert (await fetch(session, "GET", "/google_sheets/rows"))["data"][0]["notes"] == []
+        await fetch(session, "POST", "/google_sheets/notes", text="called")
+        assert (await fetch(session, "GET", "/google_sheets/rows"))["data"][0]["notes"] == ["called"]
+
+
+async def test_what_breaks_a_check_earns_nothing(bench: RemoteBenchmark) -> None:
+    """Otherwise an agent that is about to fail could have its attempt repeated."""
+    session = await opened(bench, "simple.write_0")
+    await session.call("api_fetch", {"method": "POST", "url": "/gmail/send", "body": '{"to": 5}'})
+    grade = await session.world.grade("")
+    assert (grade.partial, grade.strict) == (0.0, False)
+    assert [(one.name, one.passed) for one in grade.assertions] == [("the checks", False)]
+    assert "AttributeError" in grade.assertions[0].detail
+
+
 async def test_a_tools_exception_is_its_text(bench: RemoteBenchmark) -> None:
     session = await opened(bench, "sales.follow_up")
     result = await session.call("api_fetch", {"method": "GET", "url": "/gmail/none"})
     assert (result.text, result.is_error) == ("no endpoint GET /gmail/none", True)
-    for wrong in ({"method": "GET"}, {"method": "GET", "url": "/gmail/send", "world": {}}):
-        refused = await session.call("api_fetch", wrong)
-        assert refused.is_error and "api_fetch() " in refused.text
+    refused = await session.call("api_fetch", {"method": "GET"})
+    assert refused.is_error and "api_fetch() " in refused.text
+    own = await session.call("api_fetch", {"method": "GET", "url": "/google_sheets/rows", "world": 5})
+    assert json.loads(own.text)["status"] == 200, "the world is not the agent's to give"
 
 
 async def test_record_grades_an_agent_that_does_nothing(bench_home: Path, python: str) -> None:

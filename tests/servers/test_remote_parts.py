@@ -5,6 +5,7 @@ import sys
 from collections.abc import AsyncIterator
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,11 +22,13 @@ from mcp_bench.servers.errors import BenchError, MissingDependencyError
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
+from mcp_bench.servers.remote.connection import WorkerConnection
 from tests.support import ROOT
 from tests.support.talker import BENCHMARK
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
+TETRIS = "mcp_bench.servers.adapters.tetris:BENCHMARK"
 TARGET = f"{ROOT / 'tests' / 'support' / 'talker.py'}:BENCHMARK"
 SAID = [
     ChatMessage(role="user", content="Talk."),
@@ -79,6 +82,33 @@ async def test_optional_methods_are_those_of_the_real_world(remote: RemoteBenchm
     assert await world.suggest() == ToolCall(name="break", arguments={"x": 1})
     await world.call("break", {})
     assert await world.suggest() == "over"
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "task", "waits"),
+    [("talker", TARGET, "plain", True), ("tetris", TETRIS, "tetris.1", False)],
+)
+async def test_only_a_close_that_does_something_is_awaited(
+    name: str, target: str, task: str, waits: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Waiting takes longer than a cheap world does."""
+    asked: list[str] = []
+    request = WorkerConnection.arequest
+
+    async def counted(connection: WorkerConnection, method: str, *more: Any, **params: Any) -> Any:
+        asked.append(method)
+        return await request(connection, method, *more, **params)
+
+    monkeypatch.setattr(WorkerConnection, "arequest", counted)
+    remote = RemoteBenchmark(name, target, version="1")
+    try:
+        world = await remote.open(task)
+        await world.close()
+        assert asked == (["open", "close"] if waits else ["open"])
+        with pytest.raises(BenchError):  # the world is gone: the worker begins requests in their order
+            await world.snapshot()
+    finally:
+        await remote.aclose()
 
 
 async def test_transcript_reaches_worlds_that_read_it(remote: RemoteBenchmark) -> None:

@@ -9,7 +9,8 @@ from mcp_bench.servers import sdk
 from mcp_bench.servers.adapters import game_2048, tetris
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.mcp_server.world_session import WorldSession
-from mcp_bench.servers.worlds.step_world import StepBenchmark, StepWorld, play
+from mcp_bench.servers.worlds import step_world
+from mcp_bench.servers.worlds.step_world import Move, StepBenchmark, StepWorld, play
 from tests.support import ROOT
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
@@ -84,11 +85,26 @@ async def test_suggestions_solve_a_game() -> None:
     assert (await world.grade("")).strict
 
 
+def test_a_reference_is_played_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run asks for it twice, and a policy can take seconds."""
+    benchmark, played = tetris.TetrisBenchmark(), list[StepWorld]()
+
+    def counted(world: StepWorld) -> list[Move]:
+        played.append(world)
+        return play(world)
+
+    monkeypatch.setattr(step_world, "play", counted)
+    first = benchmark.reference("tetris.5")
+    assert first is not None and benchmark.reference("tetris.5") == first
+    assert len(played) == 1
+    assert benchmark.reference("tetris.6") != first
+
+
 def test_tiles_merge_once_and_rows_clear() -> None:
     assert game_2048.merged((2, 2, 2, 2)) == ((4, 4, 0, 0), 8)
     assert game_2048.merged((4, 2, 2, 0)) == ((4, 4, 0, 0), 4)
     column = tuple((tile, 0, 0, 0) for tile in (2, 0, 2, 4))
-    assert game_2048.slid(column, "down") == (((0,) * 4, (0,) * 4, (4, 0, 0, 0), (4, 0, 0, 0)), 4)
+    assert game_2048.legal(column)["down"] == (((0,) * 4, (0,) * 4, (4, 0, 0, 0), (4, 0, 0, 0)), 4)
     board: tetris.Board = (0b1111110000, 0b0000000001)
     assert tetris.dropped(board, tetris.SHAPES["I"][0], 0) == ((0b1111110000, 0b0000000001, 0b1111), 0)
     assert tetris.dropped(board[:1], tetris.SHAPES["I"][0], 0) == ((), 1)

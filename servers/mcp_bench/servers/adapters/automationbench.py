@@ -14,6 +14,7 @@ import random
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import deepcopy
 from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
@@ -29,11 +30,9 @@ from mcp_bench.servers.grading import PARTIAL_CEILING, AssertionResult, Grade
 from mcp_bench.servers.worlds.function_tools import function_tool
 from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
-VERSION = "1.0.6-api-1"
-SIMPLE = "simple"
-"""The domain of short tasks. The others are the leaderboard's."""
-DEV = 5
-"""Every fifth of the short tasks is in `dev`; the rest is in `train`."""
+VERSION = "1.0.6-api-2"
+SIMPLE, DEV = "simple", 5
+"""The domain of short tasks, every fifth of them in `dev`. The other domains are the leaderboard's."""
 LENT = "world"  # the parameter of a tool that agents do not see
 NOW = datetime(2026, 1, 5, 9, 0)
 """A world's clock, unless its task sets it. Upstream's default is the present."""
@@ -77,17 +76,13 @@ def without_padding(value: Any) -> Any:
 
 def services_of(info: Mapping[str, Any]) -> list[str]:
     """Return the apps that a task grants: those that it fills, checks or names tools of."""
-    start, apps = (
-        info.get("initial_state", {}),
-        sorted(WorldState.model_fields.keys() - {"meta"}, key=len)[::-1],
-    )
+    apps = sorted(WorldState.model_fields.keys() - {"meta"}, key=len)[::-1]
     named = [str(one["type"]) for one in info.get("assertions", ())] + list(info.get("zapier_tools", ()))
     # the longest name first: `google_sheets_row_exists` is not of an app `google`
     granted = {
         next((app for app in apps if name == app or name.startswith(f"{app}_")), None) for name in named
     }
-    already = start.get("meta", {}).get("allowed_services") or ()
-    return sorted({app for app in (*granted, *already, *(start.keys() - {"meta"})) if app})
+    return sorted({app for app in (*granted, *(info.get("initial_state", {}).keys() & apps)) if app})
 
 
 TOOLS: dict[str, Callable[..., Any]] = {tool.__name__: tool for tool in API_TOOLS}
@@ -102,30 +97,39 @@ class AutomationWorld(SimpleWorld):
     def __init__(self, task_id: str, seed: int) -> None:
         self._info = cases()[task_id].info
         self._chance = random.Random(f"{task_id}.{seed}")
-        self._start = {**self._info.get("initial_state", {})}
-        meta = {**self._start.get("meta", {}), "allowed_services": services_of(self._info)}
+        self._start = self._info.get("initial_state", {})
         with self._own_chance():
-            self._world = WorldState(**{**self._start, "meta": meta})
-        if "current_time" not in meta:
+            self._world = WorldState(**deepcopy(self._start))  # lists of records keep the dicts they get
+        self._world.meta.allowed_services = services_of(self._info)
+        if "current_time" not in self._start.get("meta", {}):
             self._world.meta.current_time = pinned(self._world.meta.current_time)
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         tool = TOOLS[name]
+        given = {key: value for key, value in arguments.items() if value != {}}  # as upstream's agents do
         lent = {LENT: self._world} if LENT in inspect.signature(tool).parameters else {}
         try:
             with self._own_chance():
-                result = tool(**arguments, **lent)
+                result = tool(**given | lent)
         except Exception as error:  # upstream, too, shows its text to the model
             return ToolResult(text=str(error), is_error=True)
         return ToolResult(text=result if isinstance(result, str) else json.dumps(result, default=str))
 
     async def grade(self, answer: str) -> Grade:
-        """Return upstream's verdict on the live world; some of its state is in no dump."""
+        """Return upstream's verdict on the live world; some of its state is in no dump.
+
+        A check that fails on what the agent left counts as 0, as in upstream's runs: attempts that spoil the
+        grader must not be repeated as invalid ones.
+        """
         info = {"assertions": self._info.get("assertions", [])}
-        state: dict[str, Any] = {"info": info, "initial_state": self._start, "world": self._world}
-        partial = float(await value_of(partial_credit(state=state)))  # leaves its results in `state`
-        strict = float(await value_of(task_completed_correctly(state=state))) == 1
-        results = state.get("_assertion_results") or ()
+        state: dict[str, Any] = {"info": info, "initial_state": deepcopy(self._start), "world": self._world}
+        try:
+            credit = partial_credit(state)  # leaves its results in `state`
+            completed = task_completed_correctly(state)
+        except Exception as error:
+            failed = AssertionResult(name="the checks", passed=False, detail=repr(error))
+            return Grade(partial=0.0, strict=False, assertions=(failed,), grader_version=VERSION)
+        partial, strict = float(credit), float(completed) == 1
         return Grade(
             partial=1.0 if strict else min(max(partial, 0.0), PARTIAL_CEILING),
             strict=strict,
@@ -136,7 +140,7 @@ class AutomationWorld(SimpleWorld):
                     kind="guardrail" if one.get("excluded") else "objective",
                     detail="" if one["passed"] else json.dumps(one.get("params"), default=str),
                 )
-                for number, one in enumerate(results, 1)
+                for number, one in enumerate(state["_assertion_results"], 1)
                 # neither kept nor broken: upstream never counts it
                 if one["passed"] or not one.get("excluded")
             ),
@@ -157,11 +161,6 @@ class AutomationWorld(SimpleWorld):
         finally:
             self._chance.setstate(random.getstate())
             random.setstate(others)
-
-
-async def value_of(found: Any) -> Any:
-    """Return what a function of the grader returns, which may be a coroutine."""
-    return await found if inspect.isawaitable(found) else found
 
 
 def pinned(now: Any) -> Any:

@@ -6,7 +6,7 @@ small expectimax search reaches with the same chance, the baseline is the mean o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from itertools import pairwise
 from random import Random
@@ -54,21 +54,26 @@ def merged(row: Row) -> tuple[Row, int]:
     return (*out, *[0] * (SIDE - len(out))), points
 
 
-def slid(board: Board, direction: str) -> tuple[Board, int]:
-    """Return the board after a slide, without a new tile, and the points."""
-    lines: Sequence[Row] = board if direction in ("left", "right") else tuple(zip(*board, strict=True))
-    back = direction in ("right", "down")
-    found = [merged(line[::-1] if back else line) for line in lines]
-    rows = tuple(line[::-1] if back else line for line, _ in found)
-    if direction in ("up", "down"):
-        rows = tuple(zip(*rows, strict=True))
-    return rows, sum(points for _, points in found)
+@lru_cache(maxsize=65_536)
+def both_ways(line: Row) -> tuple[tuple[Row, int], tuple[Row, int]]:
+    """Return a line after a slide to its beginning and after one to its end, with the points."""
+    back, points = merged(line[::-1])
+    return merged(line), (back[::-1], points)
 
 
-def legal(board: Board) -> dict[str, tuple[Board, int]]:
+def slides(board: Board) -> Iterator[tuple[str, Board, int]]:
+    """Yield the four slides, each with the board after it, without a new tile, and the points."""
+    rows, columns = map(both_ways, board), map(both_ways, zip(*board, strict=True))
+    for names, lines in ((("left", "right"), rows), (("up", "down"), columns)):
+        for name, moved in zip(names, zip(*lines, strict=True), strict=True):
+            after, points = zip(*moved, strict=True)
+            yield name, after if lines is rows else tuple(zip(*after, strict=True)), sum(points)
+
+
+@lru_cache(maxsize=16)  # one board is asked about several times, one after the other
+def legal(board: Board) -> Mapping[str, tuple[Board, int]]:
     """Return the slides that change something, with their outcomes."""
-    found = {direction: slid(board, direction) for direction in DIRECTIONS}
-    return {direction: outcome for direction, outcome in found.items() if outcome[0] != board}
+    return {name: (after, points) for name, after, points in slides(board) if after != board}
 
 
 def empty_cells(board: Board) -> list[tuple[int, int]]:
@@ -94,6 +99,7 @@ def value(board: Board) -> float:
     return sum(map(row_value, board)) + sum(map(row_value, zip(*board, strict=True)))
 
 
+@lru_cache(maxsize=MOVES)  # the same game is played for its par and for its reference
 def best_slide(board: Board) -> str | None:
     """Return the best slide by expectimax (slide, new tile, slide); None if none is legal."""
     options = legal(board)
@@ -136,9 +142,9 @@ class Game2048(StepWorld):
 
     def act(self, move: Move) -> float:
         direction = str(move["direction"])
-        after, points = slid(self._tiles, direction)
-        if after == self._tiles:
+        if direction not in legal(self._tiles):
             raise IllegalMoveError(f"A slide {direction} changes nothing. Choose another direction.")
+        after, points = legal(self._tiles)[direction]
         self._tiles = after
         self.points += points
         self.moves_left -= 1
@@ -166,7 +172,7 @@ class Game2048(StepWorld):
         self._tiles = with_tile(self._tiles, cell, 4 if self._chance.random() < 0.1 else 2)
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4096)
 def marks(number: int) -> tuple[float, float]:
     """Return the baseline and the par of a game, in points."""
     totals = []

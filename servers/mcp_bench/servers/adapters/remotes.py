@@ -106,7 +106,7 @@ TEXTARENA = RemoteBenchmark(
 AUTOMATIONBENCH = RemoteBenchmark(
     "automationbench",
     "mcp_bench.servers.adapters.automationbench:BENCHMARK",
-    version="1.0.6-api-1",
+    version="1.0.6-api-2",
     summary="AutomationBench: business work in 47 simulated apps, from your own installation.",
     packages=["automationbench"],
     install=(

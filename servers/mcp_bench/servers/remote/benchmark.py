@@ -167,7 +167,7 @@ class RemoteBenchmark:
             tools = await connection.tools_of(number, opened)
         except BaseException:  # also when this is cancelled
             # the world may already be open, and no one else would close it
-            connection.post({"id": 0, "method": "close", "params": {"world": number}})
+            connection.drop(number)
             raise
         return RemoteWorld(connection, number, opened, tools, lender)
 

@@ -25,6 +25,8 @@ from mcp_bench.servers.remote.process import WorkerProcess
 CLOSE_SECONDS = 5.0
 AT_ONCE = 16_384
 """Bytes of a message that a Unix socket of Linux takes as a whole, or not at all."""
+UNANSWERED = 0
+"""The number of requests whose answers nobody reads: the worker sends none."""
 MOST_TOOLSETS = 64
 """Sets of tools that are known by their number."""
 MAX_REPORTS = 16
@@ -147,6 +149,10 @@ class WorkerConnection:
     def post(self, message: dict[str, JSON]) -> None:
         """Send a message that has no answer, without waiting for the worker to read it."""
         self._send_soon(message)
+
+    def drop(self, world: int) -> None:
+        """Let the worker close a world, without waiting for it."""
+        self.post({"id": UNANSWERED, "method": "close", "params": {"world": world}})
 
     def close(self) -> None:
         """Ask the worker to end, then kill it after a grace period. Pending requests fail. Idempotent."""

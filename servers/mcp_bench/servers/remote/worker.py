@@ -47,12 +47,15 @@ from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
 from mcp_bench.servers.remote.host import Questions, WorkerHost
+from mcp_bench.servers.worlds.simple import SimpleWorld
 
 logger = logging.getLogger(__name__)
 
 OPTIONAL = ("assertions_now", "reply", "suggest")
 """Methods that a world may have."""
 
+UNANSWERED = 0
+"""The number of requests whose answers nobody reads: none is sent."""
 MOST_TOOLSETS = 64
 """Sets of tools that are known by their number."""
 
@@ -159,7 +162,7 @@ class Worker:
                     logger.exception("%s failed", method)
                 answer["error"] = to_wire(error)
         self._scopes.pop(number, None)
-        if scope.cancelled_caught:
+        if scope.cancelled_caught or number == UNANSWERED:
             return  # the parent does not wait for the answer
         await self._send(answer)
 
@@ -237,6 +240,7 @@ class Worker:
             "methods": [method for method in OPTIONAL if hasattr(opened, method)],
             "changes_tools": bool(getattr(opened, "changes_tools", False)),
             "reads_transcript": reads_transcript(opened),
+            "closes": getattr(type(opened), "close", None) is not SimpleWorld.close,
         }
 
     def _listed(self, tools: Sequence[ToolSpec]) -> dict[str, JSON]:

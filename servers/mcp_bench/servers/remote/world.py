@@ -32,6 +32,7 @@ class RemoteWorld:
         self._number = number
         self._tools = tools
         self._reads_transcript: bool = opened["reads_transcript"]
+        self._closes: bool = opened["closes"]
         self.changes_tools: bool = opened["changes_tools"]
         # on the instance, so that isinstance(world, Converses) is what it is in the worker
         if "assertions_now" in opened["methods"]:
@@ -63,8 +64,12 @@ class RemoteWorld:
         return state
 
     async def close(self) -> None:
-        if self._connection.alive:  # a dead worker has no world left to close
+        if not self._connection.alive:
+            return  # a dead worker has no world left to close
+        if self._closes:
             await self._ask("close")
+        else:  # nothing can fail; for a cheap world, waiting costs more than the world
+            self._connection.drop(self._number)
 
     async def _assertions_now(self) -> Sequence[AssertionResult] | None:
         found = await self._ask("assertions_now")

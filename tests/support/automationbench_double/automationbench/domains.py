@@ -17,7 +17,7 @@ def _row(number: int, name: str, **info: Any) -> dict[str, Any]:
 def get_domain_dataset(domain: str) -> list[dict[str, Any]]:
     if domain == "unreleased":
         raise FileNotFoundError(domain)
-    row = {"id": "r1", "name": "Ada", "note": None}
+    row = {"id": "r1", "name": "Ada", "notes": [], "owner": None}
     sent = {"type": "gmail_sent_to", "to": "ada@example.com", "row": None, "scored": None}
     gone = {"type": "google_sheets_row_gone", "row": "r1", "to": None, "scored": None}
     quiet = {"type": "gmail_not_sent_to", "to": "eve@example.com", "row": None, "scored": None}

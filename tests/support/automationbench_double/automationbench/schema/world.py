@@ -7,12 +7,13 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr
 
 
 class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", validate_assignment=True)
 
 
 class Meta(Strict):
-    allowed_services: set[str] | None = None
-    current_time: str = Field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat())
+    allowed_services: list[str] | None = None
+    current_time: datetime.datetime = Field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
+    no_same_sender_noise: bool = False
 
 
 class Gmail(Strict):
@@ -26,12 +27,7 @@ class Rows(Strict):
 
 
 class WorldState(Strict):
-    meta: Meta = Meta()
-    gmail: Gmail = Gmail()
-    google: Rows = Rows()
-    google_sheets: Rows = Rows()
-
-    def model_post_init(self, context: Any) -> None:
-        self.meta = Meta(**self.meta.model_dump(exclude_unset=True))
-        self.gmail, self.google = self.gmail.model_copy(deep=True), self.google.model_copy(deep=True)
-        self.google_sheets = self.google_sheets.model_copy(deep=True)
+    meta: Meta = Field(default_factory=Meta)
+    gmail: Gmail = Field(default_factory=Gmail)
+    google: Rows = Field(default_factory=Rows)
+    google_sheets: Rows = Field(default_factory=Rows)

@@ -10,6 +10,7 @@ from automationbench.schema.world import WorldState
 ENDPOINTS = {
     "POST /gmail/send": "send a mail: to",
     "GET /google_sheets/rows": "list the rows",
+    "POST /google_sheets/notes": "add a note to the first row: text",
     "DELETE /google_sheets/rows": "delete a row: id",
     "GET /google/rows": "search",
 }
@@ -47,16 +48,21 @@ def api_fetch(
         The answer as a JSON string.
     """
     app = url.strip("/").partition("/")[0]
-    if app not in (world.meta.allowed_services or set()):
+    if app not in (world.meta.allowed_services or []):
         return json.dumps({"status": 401, "error": f"{app} is not connected"})
-    given: dict[str, Any] = json.loads(body or params or "{}")
+    given: dict[str, Any] = {}
+    for text in (params, body):
+        given |= {} if text is None else json.loads(text)
     match f"{method} {url}":
         case "POST /gmail/send":
-            mail = {"id": uuid.uuid4().hex, "to": given["to"], "at": world.meta.current_time}
+            mail = {"id": uuid.uuid4().hex, "to": given["to"], "at": world.meta.current_time.isoformat()}
             world.gmail.sent.append(mail)
             return json.dumps({"status": 200, "data": mail})
         case "GET /google_sheets/rows":
             return json.dumps({"status": 200, "data": world.google_sheets.rows})
+        case "POST /google_sheets/notes":
+            world.google_sheets.rows[0]["notes"].append(given["text"])
+            return json.dumps({"status": 200})
         case "DELETE /google_sheets/rows":
             world.google_sheets._deleted.append(given["id"])
             return json.dumps({"status": 200})
