@@ -164,7 +164,8 @@ class MleWorld(ShellWorld):
             )  # fmt: skip
         sign = 1 if metric.better == "higher" else -1
         reached = {m: score is not None and sign * score.value >= sign * at for m, at in steps.items()}
-        checks = tuple(AssertionResult(name=m, passed=ok, detail=fault) for m, ok in reached.items())
+        detail = f"not scored: {fault}" if fault else ""
+        checks = tuple(AssertionResult(name=m, passed=ok, detail=detail) for m, ok in reached.items())
         strict = all(check.passed for check in checks)
         return Grade(
             partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks, score=score,
