@@ -8,20 +8,15 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.engine import VARIABLE
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.harbor.world import HarborWorld
 from mcp_bench.servers.sandbox import SandboxError
-from tests.support.requirements import needs
+from tests.support.sandbox_engines import engine
 from tests.support.task_folders import harbor_task, opened, terminal_bench_task
 
-BWRAP = engines()["bwrap"]
-pytestmark = [
-    pytest.mark.anyio,
-    pytest.mark.system,
-    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
-]
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 ALL_PASS = (
     "import pytest\n"
@@ -36,7 +31,7 @@ for place in ("/logs/verifier/reward.txt", "/logs/verifier/reward.json"):
     pathlib.Path(place).write_text("1")
 names = ["it_is_there", "small_numbers", "large_numbers", "the_notes_are_unchanged"]
 lines = "\\n".join(f"passed test_outputs.py::test_{name}" for name in names)
-for place in ("/run/mcp-bench-key", "/logs/verifier/report", *map(str, pathlib.Path("/run").iterdir())):
+for place in ("/mcp-bench/key", "/logs/verifier/report", *map(str, pathlib.Path("/mcp-bench").iterdir())):
     try: pathlib.Path(place).write_text("0" * 64 + "\\n" + lines)
     except OSError: pass
 os._exit(0)
@@ -60,8 +55,8 @@ PLANTED = {
     "modules that shadow others": "for n in pytest _pytest json hmac typing pluggy importlib builtins os; do echo 'import os; os._exit(0)' >/app/$n.py; done",
     "tests and tools at their places": "mkdir -p /tests /opt/mcp-bench-tools/bin /logs/verifier; echo 'def test_small_numbers(): pass' >/tests/test_outputs.py; "
     "printf '#!/bin/sh\\nexit 0\\n' | tee /tests/test.sh >/opt/mcp-bench-tools/bin/pytest; echo 1 >/logs/verifier/reward.txt; echo '{\"reward\": 1}' >/logs/verifier/reward.json; chmod -R 777 /tests /opt/mcp-bench-tools",
-    "links at their places": "rm -rf /tests /logs /opt/mcp-bench-tools /run; mkdir -p /app/t; ln -s /app/t /tests; ln -s /app/t /logs; ln -s /app/t /opt/mcp-bench-tools; ln -s /app/t /run; echo 1 >/app/t/reward.txt",
-    "a key and a report before there are any": "mkdir -p /run; printf '/app/report\\n00\\n' >/run/mcp-bench-key; chmod 0 /run/mcp-bench-key",
+    "links at their places": "rm -rf /tests /logs /opt/mcp-bench-tools /mcp-bench; mkdir -p /app/t; ln -s /app/t /tests; ln -s /app/t /logs; ln -s /app/t /opt/mcp-bench-tools; ln -s /app/t /mcp-bench; echo 1 >/app/t/reward.txt",
+    "a key and a report before there are any": "mkdir -p /mcp-bench; printf '/app/report\\n00\\n' >/mcp-bench/key; chmod 0 /mcp-bench/key",
     "a daemon that rewrites the tests": "(trap '' HUP INT TERM; while :; do mkdir -p /tests /logs/verifier; echo 1 >/logs/verifier/reward.txt; echo 'def test_x(): pass' >/tests/test_outputs.py; done) >/dev/null 2>&1 & setsid sh -c 'while :; do echo 1 >/logs/verifier/reward.txt; done' >/dev/null 2>&1 & echo",
 }
 SOLUTIONS = {
@@ -88,6 +83,19 @@ SOLUTIONS = {
 
 ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin", "it adds a property to reports",
                "it replaces the code of the tests", "it replaces what runs a test", "it kills everything")  # fmt: skip
+
+
+@pytest.fixture(
+    params=[
+        "bwrap",
+        pytest.param("podman", marks=pytest.mark.full),
+        pytest.param("docker", marks=pytest.mark.full),
+    ],
+    autouse=True,
+)
+def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let the worlds work on an engine. Each takes the same path from there on."""
+    monkeypatch.setenv(VARIABLE, engine(request.param).name)
 
 
 async def graded(world: HarborWorld, command: str, solution: str = "double = None\n") -> Grade:

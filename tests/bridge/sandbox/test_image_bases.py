@@ -12,7 +12,14 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox.containers.engine import weakness
-from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN, Program, call, run_words
+from mcp_bench.bridge.sandbox.containers.program import (
+    DOCKER,
+    PODMAN,
+    Program,
+    call,
+    last_words,
+    run_words,
+)
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.sandbox import SandboxError, SandboxLimits, SandboxSpec
 from tests.support.sandbox_engines import engine
@@ -116,3 +123,10 @@ def test_docker_is_weak_where_its_daemon_maps_no_users(tmp_path, monkeypatch, op
     monkeypatch.setenv("PATH", str(tmp_path))
     assert ("userns-remap" in weakness(DOCKER)) == weak
     assert weakness(PODMAN) == ""
+
+
+def test_what_a_program_says_last_is_no_advice_about_itself() -> None:
+    for advice in ("Run 'docker run --help' for more information", "See 'docker run --help'."):
+        said = f"docker: Error response from daemon: no such image.\n\n{advice}\n"
+        assert last_words(said.encode()) == "docker: Error response from daemon: no such image."
+    assert last_words(b"\n") == ""

@@ -243,8 +243,13 @@ async def test_what_is_enforced_is_known(sandbox: Sandbox) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 async def test_the_machines_network_is_never_sound(name: str) -> None:
+    found = engine(name)
     with anyio.fail_after(120):
-        async with engine(name).sandbox(SandboxSpec(network="machine")) as sandbox:
+        if name == "docker" and not found.support().advice:  # it maps users, and then lends no network
+            with pytest.raises(SandboxError, match="host's network"):
+                await found.sandbox(SandboxSpec(network="machine")).__aenter__()
+            return
+        async with found.sandbox(SandboxSpec(network="machine")) as sandbox:
             assert not sandbox.enforced.sound
             refused = sandbox.enforced.probes | {"machine_user": True, "namespaces": True}  # docker: above
             assert all(refused.values() if name == "docker" else sandbox.enforced.probes.values())
@@ -411,7 +416,7 @@ def sleepers() -> list[str]:
 async def test_files_can_be_judged_again_after_code_killed_everything(sandbox: Sandbox) -> None:
     """The end of the sandbox before is not taken for the end of the new one."""
     await sandbox.write("/work/kept", b"1")
-    for _ in range(5):
+    for _ in range(5 if sandbox.enforced.engine == "bwrap" else 1):
         await sandbox.renew()
         with suppress(SandboxEndedError):  # the shell can be quicker to answer
             await sandbox.run("kill -9 -1")

@@ -19,8 +19,10 @@ from mcp_bench.servers.sandbox import CommandResult, Sandbox
 Files = Mapping[str, bytes]
 TESTS = "/tests"
 LOGS = "/logs/verifier"
-KEY = "/run/mcp-bench-key"
-PREPARE = f"rm -rf /logs /run && mkdir -p -m 755 {LOGS} /logs/agent /run"
+OWN = "/mcp-bench"
+"""For the key and the report. Containers have mounts in /run, so that one cannot be emptied."""
+KEY = f"{OWN}/key"
+PREPARE = f"rm -rf /logs {OWN} && mkdir -p -m 755 {LOGS} /logs/agent {OWN}"
 REWARD_BYTES = 10_000
 
 
@@ -76,7 +78,7 @@ async def signed_run(sandbox: Sandbox, command: str, *, seconds: float) -> TestR
     Raises:
         SandboxError: the sandbox failed.
     """
-    key, name = secrets.token_bytes(32), f"/run/{secrets.token_hex(8)}"
+    key, name = secrets.token_bytes(32), f"{OWN}/{secrets.token_hex(8)}"
     done = await sandbox.run(PREPARE)
     if done.code:
         raise SandboxError(f"the tests could not be prepared: {done.output[-200:]}")

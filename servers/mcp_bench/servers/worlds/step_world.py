@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import NamedTuple
 
 from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolResult, ToolSpec
@@ -268,14 +269,19 @@ class StepBenchmark(SimpleBenchmark):
         """
         self.check_id(task_id)
         game = self.game_of(task_id)  # a private game is another one on another machine
-        kept: dict[Game | None, str | None] = self.__dict__.setdefault("_references", {})
+        kept = self._references
         if game not in kept:
             if len(kept) >= MOST_KEPT:
                 kept.clear()
             found = self._solved(task_id)
-            kept[game] = found and found.model_dump_json()
+            kept[game] = found.model_dump_json() if found else None
         text = kept[game]
         return None if text is None else Reference.model_validate_json(text)
+
+    @cached_property
+    def _references(self) -> dict[Game | None, str | None]:
+        """References that were asked for, by game; None: its policy does not reach par."""
+        return {}
 
     def _solved(self, task_id: str) -> Reference | None:
         """Let the policy play a game."""

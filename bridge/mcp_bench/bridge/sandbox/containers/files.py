@@ -108,12 +108,13 @@ class Files:
             size += one.found.st_blocks * 512
         return size, count
 
-    def pack(self, out: Any, most: int) -> None:
-        """Write all changes as a tar archive.
+    def pack(self, out: Any, most: int, wanted: "Callable[[str], bool]") -> None:
+        """Write changes as a tar archive.
 
         Args:
             out: has `write`.
             most: limit for the files' length, holes included.
+            wanted: whether a path is to be in it.
 
         Raises:
             OSError: they are longer, or one cannot be read.
@@ -121,9 +122,11 @@ class Files:
         import tarfile
 
         with tarfile.open(fileobj=out, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-            for path in self.deleted():
+            for path in filter(wanted, self.deleted()):
                 archive.addfile(_gone(path))
             for one in self.changed():
+                if not wanted(one.path):
+                    continue
                 if one.replaced:
                     archive.addfile(_gone(one.path))
                 info = tarfile.TarInfo(one.path[1:])

@@ -11,7 +11,8 @@ and `parts`, for each archive of files to begin with: whether it belongs to the 
 not, and its system folders do not count. Each archive follows as messages with `more`.
 
 Further messages, besides those of `inside.py`: `changes`; `halt`; `pack`, whose answer comes in messages with
-`piece`; `commit`: the same, and changes are counted from now on. The last three end every other process.
+`piece`; `commit`: the same with the system folders, and changes are counted from now on. The last three end
+every other process.
 """
 
 import errno
@@ -136,8 +137,13 @@ class FirstProcess(Inside):
                     self.send({"id": head["id"]})
                 case "pack" | "commit":
                     self.halt(ENDED)
-                    self.files.pack(Pieces(self.control, head["id"]), 2 * self.spec["limits"]["storage"])
-                    if head["op"] == "commit":
+                    base = head["op"] == "commit"
+                    self.files.pack(
+                        Pieces(self.control, head["id"]),
+                        2 * self.spec["limits"]["storage"],
+                        anything if base else outside_system,
+                    )
+                    if base:
                         self.files.begin()
                         self.halted = ""
                     self.send({"id": head["id"]})

@@ -77,7 +77,10 @@ def call(program: Program, *words: str, feed: bytes | None = None) -> subprocess
 
 
 def last_words(output: bytes) -> str:
-    return output.decode(errors="replace").strip().rpartition("\n")[2][:300]
+    """Return the last line that says something; docker's last one names its own help."""
+    lines = output.decode(errors="replace").split("\n")
+    said = [line.strip() for line in lines if line.strip() and not line.startswith(("See '", "Run '"))]
+    return said[-1][:300] if said else ""
 
 
 @cache

@@ -6,6 +6,7 @@ of layers and commits, are carried as archives, and put there before any command
 
 from __future__ import annotations
 
+import os
 import secrets
 import shutil
 import subprocess
@@ -16,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+from anyio.lowlevel import RunVar
 
 from mcp_bench.bridge.process.agent import LaunchError, piped_process
 from mcp_bench.bridge.sandbox import probe
@@ -40,6 +42,7 @@ from mcp_bench.servers.sandbox import Enforced, SandboxError, SandboxSpec
 
 PIECE = 1 << 20
 GONE = "its container ended"
+STARTING: RunVar[anyio.CapacityLimiter] = RunVar("containers that start")
 
 
 @dataclass
@@ -161,6 +164,10 @@ class ContainerSandbox(Session):
 
     async def _start(self, mounts: Mapping[str, str]) -> dict[str, Any]:
         """Start a container over the archives, and return what its first process reports."""
+        async with starting():
+            return await self._start_now(mounts)
+
+    async def _start_now(self, mounts: Mapping[str, str]) -> dict[str, Any]:
         container, spec = self._container, self._spec
         held = AsyncExitStack()
         try:
@@ -206,6 +213,15 @@ class ContainerSandbox(Session):
             return SandboxEndedError(f"the sandbox was ended: {self.over}")
         words = last_words(self._log.read_bytes()) if self._log.exists() else ""
         return SandboxError(f"{self._container.program.name}: {GONE}: {words or 'it was killed'}")
+
+
+def starting() -> anyio.CapacityLimiter:
+    """Return what bounds the containers that start at once: each takes the longer, the more there are."""
+    limiter = STARTING.get(None)
+    if limiter is None:
+        limiter = anyio.CapacityLimiter(2 * (os.cpu_count() or 1))
+        STARTING.set(limiter)
+    return limiter
 
 
 def _archive(layer: str, archive: Path) -> None:

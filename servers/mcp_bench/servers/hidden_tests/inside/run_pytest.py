@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TESTS = "/tests"
-KEY = "/run/mcp-bench-key"
+KEY = "/mcp-bench/key"
 """A line with the report's path, and one with the key. Only the first pytest of a test run finds it."""
 COMPARED = (
     "AssertionError Exception abs all any bool compile dict eval exec float getattr hasattr int isinstance "
