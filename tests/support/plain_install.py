@@ -76,8 +76,10 @@ def needed(first: Distribution) -> Iterator[Distribution]:
                 waiting += [(found, more) for more in ("", *wanted.extras)]
 
 
+# The finder at the end says that packages may lie anywhere, so that importlib.metadata is asked for them.
 SOURCE = """
 import importlib.metadata as metadata
+import sys
 
 HIDDEN = {hidden!r}
 found = metadata.MetadataPathFinder.find_distributions
@@ -86,6 +88,12 @@ def find_distributions(context=metadata.DistributionFinder.Context()):
     return (one for one in found(context) if one.metadata["Name"].lower().replace("_", "-") not in HIDDEN)
 
 metadata.MetadataPathFinder.find_distributions = staticmethod(find_distributions)
+
+class Elsewhere:
+    find_spec = staticmethod(lambda *_: None)
+    find_distributions = staticmethod(lambda *_: ())
+
+sys.meta_path.append(Elsewhere)
 """
 
 

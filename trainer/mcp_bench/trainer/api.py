@@ -185,8 +185,8 @@ def loop(
     margin: float = 0.3, rl_steps: int = 20, max_tokens: int | None = None, base_steps: int | None = None,
     reasoning: Literal["keep", "drop"] = "drop",
     jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
-    constrain_calls: bool = False, overrides: Overrides | None = None, out: str | Path | None = None,
-    report: Report = print,
+    constrain_calls: bool = False, host: str = "127.0.0.1", record_options: Sequence[str] = (),
+    overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Record, curate, train, serve and measure until the model stops improving: `mcp-bench loop`.
 
@@ -216,6 +216,8 @@ def loop(
         jobs: Parallel episodes.
         engine: Serving engine.
         constrain_calls: Hold the models' tool calls to the tools' schemas.
+        host: Address of this machine at which the models are served.
+        record_options: Other arguments of `mcp-bench record`, such as `["--engine", "ray"]`.
         overrides: Values of the recipe to override.
         out: Folder for the loop. By default a new one in `$MCP_BENCH_HOME/loops`.
         report: Called with a line for each turn.
@@ -238,6 +240,7 @@ def loop(
         "seed": seed, "max_tokens": max_tokens,
         "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
         "constrain_calls": constrain_calls, "algorithm": algorithm, "margin": margin, "rl_steps": rl_steps,
+        "host": host, "record_options": [*record_options],
     }  # fmt: skip
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Loop: {folder.path}")
