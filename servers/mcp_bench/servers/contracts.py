@@ -260,6 +260,8 @@ class Benchmark(Protocol):
     A benchmark can also have an attribute `install`, the command that installs its dependencies, and an
     attribute `licence`, the licence of its data. With a method `missing()`, it says in one sentence why it
     cannot run here, such as a package that is not installed (None: it can), without importing anything heavy.
+    If it finds something in the home of mcp-bench, an attribute `variables` names it for a process that has
+    another home: a mapping of environment variables.
 
     And it can have a method `describe(assertion, final_state)` for `mcp-bench show`: it returns two texts,
     what the `AssertionResult` requires and, if it does not hold, what the stored snapshot has instead.

@@ -15,8 +15,11 @@ BWRAP = engines()["bwrap"]
 pytestmark = pytest.mark.system
 
 FLAWED = """
+import os
 from itertools import count
+from pathlib import Path
 
+from mcp_bench.servers.home import home
 from mcp_bench.servers.sdk import (
     AssertionResult, Reference, SimpleBenchmark, SimpleWorld, Task, ToolCall, ToolResult, ToolSpec
 )
@@ -42,6 +45,16 @@ class World(SimpleWorld):
 class Flawed(SimpleBenchmark):
     name = "flawed"
     toolset = (PUSH,)
+
+    def folder(self):
+        return Path(os.environ.get("FLAWED_FOLDER") or home() / "flawed")
+
+    @property
+    def variables(self):
+        return {"FLAWED_FOLDER": str(self.folder())}
+
+    def missing(self):
+        return None if self.folder().is_dir() else f"there is no {self.folder()}"
 
     def ids(self, split):
         return [f"{split}-solved", f"{split}-free"]
@@ -69,6 +82,7 @@ def test_every_flaw_of_a_benchmark_is_named(bench_home: Path, tmp_path: Path) ->
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: flawed\nVersion: 1.0\n")
     (about / "entry_points.txt").write_text("[mcp_bench.benchmarks]\nflawed = flawed:BENCHMARK\n")
     (tmp_path / "flawed.py").write_text(FLAWED)
+    (bench_home / "flawed").mkdir(parents=True)
     bench = Bench(bench_home, {"PYTHONPATH": str(tmp_path)})
     found = json.loads(bench.run("check-benchmark", "flawed", "--limit", "2", "--json", code=1).stdout)
     assert found["passed"] is False

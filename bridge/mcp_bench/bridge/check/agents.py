@@ -24,12 +24,9 @@ JOBS = 2
 
 def play(agent: str, benchmark: Benchmark, tasks: Sequence[str], home: Path, seed: int) -> Run:
     """Record an agent on tasks, in the home `home`."""
-    env = {}
-    variable, python = getattr(benchmark, "python_variable", None), getattr(benchmark, "python", None)
-    if variable and python:  # an installed environment is in the user's home
-        env[variable] = str(python)
     return record(
-        agent, benchmark.name, tasks=list(tasks), seed=seed, jobs=JOBS, progress=False, home=home, env=env,
+        agent, benchmark.name, tasks=list(tasks), seed=seed, jobs=JOBS, progress=False, home=home,
+        env=dict(getattr(benchmark, "variables", {})),
         isolation=os.environ.get("MCP_BENCH_ISOLATION"),
     )  # fmt: skip
 

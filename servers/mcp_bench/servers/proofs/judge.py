@@ -56,6 +56,7 @@ class Judge:
         """
         if found := FORBIDDEN.search(solution):
             return self._all(f"it uses `{found[0]}`, which a proof here must not")
+        await self.sandbox.renew(fresh=True)  # what is left of an earlier proof is mounted read-only
         await self.sandbox.write(f"{TASK}/Problem.v", self.problem.encode())
         await self.sandbox.run(f"mkdir -p {ANSWER} {CHECK}")
         if fault := await self._coq(f"coqc -q -Q {TASK} Task {TASK}/Problem.v"):

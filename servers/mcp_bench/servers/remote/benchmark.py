@@ -108,6 +108,11 @@ class RemoteBenchmark:
         installed = self.pins is not None and state(self.name, read_pins(self.pins)) == "ready"
         return str(python_in(folder(self.name))) if installed else self._python
 
+    @property
+    def variables(self) -> dict[str, str]:
+        """What it finds in this home, for a process that has another one."""
+        return {self.python_variable: self.python}
+
     def missing(self) -> str | None:
         """Return why the benchmark cannot run here, or None. This does not start the worker."""
         if reason := self._lacks_program():

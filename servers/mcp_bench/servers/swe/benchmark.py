@@ -12,7 +12,15 @@ from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxLimits, SandboxSpec
 from mcp_bench.servers.swe import repository
-from mcp_bench.servers.swe.instance import LAYER, REPOSITORIES, Instance, SweError, folder, instances
+from mcp_bench.servers.swe.instance import (
+    LAYER,
+    REPOSITORIES,
+    VARIABLE,
+    Instance,
+    SweError,
+    folder,
+    instances,
+)
 from mcp_bench.servers.swe.world import ROOT, TEST_SECONDS, SweWorld, python_path
 from mcp_bench.servers.worlds.shell_world import BASH, ShellWorld
 from mcp_bench.servers.worlds.simple import SimpleBenchmark
@@ -38,6 +46,11 @@ class SWE(SimpleBenchmark):
     install = "mcp-bench swe-tasks"
     toolset = ShellWorld.toolset
     own_files = True
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """What it finds in this home, for a process that has another one."""
+        return {VARIABLE: str(folder())}
 
     def missing(self) -> str | None:
         """Return why there are no tasks, or None."""
