@@ -43,6 +43,8 @@ from mcp_bench.bridge.http.token import VARIABLE
 
 CALLS = 20  # some peers take 0.1 s per call
 SESSIONS = 16
+MODES = {"SSE": "http", "JSON": "http-json"}
+"""The echo server's mode for each kind of answers."""
 OURS = "mcp-bench proxy, recording"
 TOKEN = secrets.token_urlsafe(32)
 ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
@@ -166,7 +168,8 @@ async def measure(endpoints: dict[str, Endpoint], rounds: int) -> None:
                 endpoint.rates.append(await calls_per_second(clients[name], CALLS // 2))
 
 
-def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> None:
+def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> dict[str, float]:
+    """Print what each proxy adds to a call; return the added milliseconds."""
     direct = endpoints["direct"]
     rows = []
     for name, found in endpoints.items():
@@ -189,6 +192,28 @@ def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> None:
         *("added, ms, raw client", f"calls/s, {SESSIONS} sessions", "of direct"),
     ]
     print(table(heads, rows))
+    return {name: added(found.rounds, direct.rounds) for name, found in endpoints.items()}
+
+
+def compare(answers: str, mode: str, rounds: int, envs: Path | None) -> dict[str, float]:
+    """Measure and show the proxies, with those of the peers if their environments are given."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        home, port = Path(name), free_port()
+        server = stack.enter_context(listening([sys.executable, ECHO, mode, str(port)], port, home))
+        server.between = set()
+        proxies: dict[str, Callable[[str, int], list[str]]] = {OURS: our_proxy}
+        if envs is not None:
+            proxies["fastmcp"] = lambda url, port: peers.fastmcp_http(url, port, envs)
+            proxies["mcp-proxy, stdio server"] = lambda _, port: peers.mcp_proxy_http(
+                [sys.executable, ECHO, "sdk"], port, envs
+            )
+        endpoints = {"direct": server}
+        for title, command in proxies.items():
+            port = free_port()
+            endpoints[title] = stack.enter_context(listening(command(server.url, port), port, home))
+        endpoints[OURS].path = f"/{TOKEN}/mcp"
+        anyio.run(measure, endpoints, rounds)
+        return show(endpoints, answers, rounds)
 
 
 def main() -> None:
@@ -199,25 +224,9 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="measure only mcp-bench")
     options = parser.parse_args()
     print(machine())
-    for answers, mode in (("SSE", "http"), ("JSON", "http-json")):
+    for answers, mode in MODES.items():
         if options.only in (None, answers):
-            with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-                home, port = Path(name), free_port()
-                server = stack.enter_context(listening([sys.executable, ECHO, mode, str(port)], port, home))
-                server.between = set()
-                proxies: dict[str, Callable[[str, int], list[str]]] = {OURS: our_proxy}
-                if not options.no_peers:
-                    proxies["fastmcp"] = lambda url, port: peers.fastmcp_http(url, port, options.envs)
-                    proxies["mcp-proxy, stdio server"] = lambda _, port: peers.mcp_proxy_http(
-                        [sys.executable, ECHO, "sdk"], port, options.envs
-                    )
-                endpoints = {"direct": server}
-                for title, command in proxies.items():
-                    port = free_port()
-                    endpoints[title] = stack.enter_context(listening(command(server.url, port), port, home))
-                endpoints[OURS].path = f"/{TOKEN}/mcp"
-                anyio.run(measure, endpoints, options.rounds)
-                show(endpoints, answers, options.rounds)
+            compare(answers, mode, options.rounds, None if options.no_peers else options.envs)
 
 
 def our_proxy(url: str, port: int) -> list[str]:
