@@ -9,6 +9,7 @@ uses a different server.
 import http.client
 import json
 import os
+import secrets
 import socket
 import statistics
 import subprocess
@@ -38,8 +39,14 @@ from load import (
 )
 from mcp import Client
 
+from mcp_bench.bridge.http.token import VARIABLE
+
 CALLS = 20  # some peers take 0.1 s per call
 SESSIONS = 16
+MODES = {"SSE": "http", "JSON": "http-json"}
+"""The echo server's mode for each kind of answers."""
+OURS = "mcp-bench proxy, recording"
+TOKEN = secrets.token_urlsafe(32)
 ACCEPT = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
 
 
@@ -49,6 +56,7 @@ class Endpoint:
 
     port: int
     between: set[int]
+    path: str = "/mcp"
     rounds: list[list[float]] = field(default_factory=list)
     raw_rounds: list[list[float]] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
@@ -56,7 +64,7 @@ class Endpoint:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}/mcp"
+        return f"http://127.0.0.1:{self.port}{self.path}"
 
 
 def free_port() -> int:
@@ -78,7 +86,7 @@ def listening(command: Sequence[str], port: int, home: Path) -> Iterator[Endpoin
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
-            env={**os.environ, "MCP_BENCH_HOME": str(home)},
+            env={**os.environ, "MCP_BENCH_HOME": str(home), VARIABLE: TOKEN},
         )
         try:
             for _ in range(600):
@@ -101,8 +109,9 @@ def listening(command: Sequence[str], port: int, home: Path) -> Iterator[Endpoin
 class RawClient:
     """A session without an SDK, over one keep-alive connection."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = http.client.HTTPConnection("127.0.0.1", port, timeout=30)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._path = endpoint.path
+        self._connection = http.client.HTTPConnection("127.0.0.1", endpoint.port, timeout=30)
         self._headers = dict(ACCEPT)
         opening = {
             "protocolVersion": "2025-11-25",
@@ -116,7 +125,7 @@ class RawClient:
         self._post({"method": "notifications/initialized"})
 
     def _post(self, message: dict[str, object]) -> http.client.HTTPResponse:
-        self._connection.request("POST", "/mcp", json.dumps({"jsonrpc": "2.0", **message}), self._headers)
+        self._connection.request("POST", self._path, json.dumps({"jsonrpc": "2.0", **message}), self._headers)
         response = self._connection.getresponse()
         body = response.read()
         if response.status >= 300 or b'"error"' in body:
@@ -144,7 +153,7 @@ async def measure(endpoints: dict[str, Endpoint], rounds: int) -> None:
             ]
             for name, endpoint in endpoints.items()
         }
-        raw = {name: RawClient(endpoint.port) for name, endpoint in endpoints.items()}
+        raw = {name: RawClient(endpoint) for name, endpoint in endpoints.items()}
         for name in endpoints:
             await call(clients[name][0], 10)
             raw[name].call(10)
@@ -159,7 +168,8 @@ async def measure(endpoints: dict[str, Endpoint], rounds: int) -> None:
                 endpoint.rates.append(await calls_per_second(clients[name], CALLS // 2))
 
 
-def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> None:
+def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> dict[str, float]:
+    """Print what each proxy adds to a call; return the added milliseconds."""
     direct = endpoints["direct"]
     rows = []
     for name, found in endpoints.items():
@@ -182,6 +192,28 @@ def show(endpoints: dict[str, Endpoint], answers: str, rounds: int) -> None:
         *("added, ms, raw client", f"calls/s, {SESSIONS} sessions", "of direct"),
     ]
     print(table(heads, rows))
+    return {name: added(found.rounds, direct.rounds) for name, found in endpoints.items()}
+
+
+def compare(answers: str, mode: str, rounds: int, envs: Path | None) -> dict[str, float]:
+    """Measure and show the proxies, with those of the peers if their environments are given."""
+    with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
+        home, port = Path(name), free_port()
+        server = stack.enter_context(listening([sys.executable, ECHO, mode, str(port)], port, home))
+        server.between = set()
+        proxies: dict[str, Callable[[str, int], list[str]]] = {OURS: our_proxy}
+        if envs is not None:
+            proxies["fastmcp"] = lambda url, port: peers.fastmcp_http(url, port, envs)
+            proxies["mcp-proxy, stdio server"] = lambda _, port: peers.mcp_proxy_http(
+                [sys.executable, ECHO, "sdk"], port, envs
+            )
+        endpoints = {"direct": server}
+        for title, command in proxies.items():
+            port = free_port()
+            endpoints[title] = stack.enter_context(listening(command(server.url, port), port, home))
+        endpoints[OURS].path = f"/{TOKEN}/mcp"
+        anyio.run(measure, endpoints, rounds)
+        return show(endpoints, answers, rounds)
 
 
 def main() -> None:
@@ -192,26 +224,9 @@ def main() -> None:
     parser.add_argument("--no-peers", action="store_true", help="measure only mcp-bench")
     options = parser.parse_args()
     print(machine())
-    for answers, mode in (("SSE", "http"), ("JSON", "http-json")):
+    for answers, mode in MODES.items():
         if options.only in (None, answers):
-            with tempfile.TemporaryDirectory() as name, ExitStack() as stack:
-                home, port = Path(name), free_port()
-                server = stack.enter_context(listening([sys.executable, ECHO, mode, str(port)], port, home))
-                server.between = set()
-                proxies: dict[str, Callable[[str, int], list[str]]] = {
-                    "mcp-bench proxy, recording": our_proxy
-                }
-                if not options.no_peers:
-                    proxies["fastmcp"] = lambda url, port: peers.fastmcp_http(url, port, options.envs)
-                    proxies["mcp-proxy, stdio server"] = lambda _, port: peers.mcp_proxy_http(
-                        [sys.executable, ECHO, "sdk"], port, options.envs
-                    )
-                endpoints = {"direct": server}
-                for title, command in proxies.items():
-                    port = free_port()
-                    endpoints[title] = stack.enter_context(listening(command(server.url, port), port, home))
-                anyio.run(measure, endpoints, options.rounds)
-                show(endpoints, answers, options.rounds)
+            compare(answers, mode, options.rounds, None if options.no_peers else options.envs)
 
 
 def our_proxy(url: str, port: int) -> list[str]:

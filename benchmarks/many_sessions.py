@@ -98,20 +98,25 @@ class Load:
     stored: int
 
 
-def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load:
-    """Run `sessions` parallel agents with `calls` calls each."""
-    argv = [sys.executable, REFEREE, str(root), "--episodes", str(sessions), "--task", task, *options]
+def run(root: Path, sessions: int, calls: int, task: str, *options: str, referees: int = 1) -> Load:
+    """Run `sessions` parallel agents with `calls` calls each, spread over referee processes."""
+    argv = [sys.executable, REFEREE, str(root), "--episodes", str(sessions // referees), "--task", task]
     call = request(1, "tools/call", ECHO_CALL if task == "echo" else TASK_CALL)
     with ExitStack() as stack:
         pipe = subprocess.PIPE
-        referee = stack.enter_context(subprocess.Popen(argv, stdin=pipe, stdout=pipe, text=True))
-        stack.callback(referee.kill)
-        assert referee.stdout is not None
+        started: list[subprocess.Popen[str]] = []
+        for _ in range(referees):
+            started.append(
+                stack.enter_context(subprocess.Popen([*argv, *options], stdin=pipe, stdout=pipe, text=True))
+            )
+            stack.callback(started[-1].kill)
         agents: list[Agent] = []
-        for command in json.loads(referee.stdout.readline()):
-            agents.append(Agent(command))
-            stack.enter_context(agents[-1].shim)
-            stack.callback(agents[-1].shim.kill)
+        for referee in started:
+            assert referee.stdout is not None
+            for command in json.loads(referee.stdout.readline()):
+                agents.append(Agent(command))
+                stack.enter_context(agents[-1].shim)
+                stack.callback(agents[-1].shim.kill)
         selector = stack.enter_context(selectors.DefaultSelector())
         for agent in agents:
             assert agent.shim.stdout is not None
@@ -124,7 +129,7 @@ def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load
         processes = {
             "this load": [os.getpid()],
             "shims": [agent.shim.pid for agent in agents],
-            "referee": [referee.pid],
+            "referee": [referee.pid for referee in started],
         }
         before = {name: cpu_ms(pids) for name, pids in processes.items()}
         start = time.perf_counter()
@@ -132,17 +137,20 @@ def run(root: Path, sessions: int, calls: int, task: str, *options: str) -> Load
         seconds = time.perf_counter() - start
         total = sessions * calls
         cpu = {name: (cpu_ms(pids) - before[name]) / total for name, pids in processes.items()}
-        memory = peak_memory(referee.pid)
+        memory = max(peak_memory(referee.pid) for referee in started)
         for agent in agents:
             assert agent.shim.stdin is not None
             agent.shim.stdin.close()
         for agent in agents:
             agent.shim.wait(timeout=30)
-        counts = json.loads(referee.communicate("", timeout=60)[0])
-        if counts["refused"]:
-            raise SystemExit(f"the referee refused {counts['refused']} connections")
+        stored = 0
+        for referee in started:
+            counts = json.loads(referee.communicate("", timeout=60)[0])
+            if counts["refused"]:
+                raise SystemExit(f"the referee refused {counts['refused']} connections")
+            stored += stored_frames(counts["recordings"])
     sent, received = sum(agent.sent for agent in agents), sum(agent.received for agent in agents)
-    return Load(total, seconds, cpu, memory, sent, received, stored_frames(counts["recordings"]))
+    return Load(total, seconds, cpu, memory, sent, received, stored)
 
 
 def drive(agents: Sequence[Agent], selector: selectors.BaseSelector, line: bytes, count: int) -> None:
@@ -185,17 +193,19 @@ def count_frames(root: Path, sessions: int) -> bool:
     return complete
 
 
-def throughput(root: Path, sessions: int, rounds: int) -> None:
-    """Print calls per second, and the CPU time of each process."""
-    cases: dict[str, tuple[str, tuple[str, ...]]] = {
-        "echo world": ("echo", ()),
-        "saasworld": (TASK, ()),
-        "echo world, no tap, no SQLite": ("echo", ("--relay",)),
+def throughput(root: Path, sessions: int, rounds: int) -> dict[str, list[float]]:
+    """Print calls per second, and the CPU time of each process; return the calls per second."""
+    cases: dict[str, tuple[str, int, tuple[str, ...]]] = {
+        "echo world": ("echo", 1, ()),
+        "echo world, two referees": ("echo", 2, ()),
+        "saasworld": (TASK, 1, ()),
+        "saasworld, two referees": (TASK, 2, ()),
+        "echo world, no tap, no SQLite": ("echo", 1, ("--relay",)),
     }
     loads: dict[str, list[Load]] = {name: [] for name in cases}
     for _ in range(rounds):
-        for name, (task, options) in cases.items():
-            loads[name].append(run(root, sessions, 100, task, *options))
+        for name, (task, referees, options) in cases.items():
+            loads[name].append(run(root, sessions, 100, task, *options, referees=referees))
     rows = []
     for name, found in loads.items():
         middle = sorted(found, key=lambda load: load.calls / load.seconds)[len(found) // 2]
@@ -203,6 +213,7 @@ def throughput(root: Path, sessions: int, rounds: int) -> None:
         rows.append([name, f"{middle.calls / middle.seconds:,.0f}", *cpu])
     print(f"\n{sessions} parallel sessions, median of {rounds} interleaved rounds; CPU in ms per call:\n")
     print(table(["world", "calls/s", *(f"CPU, {name}" for name in middle.cpu), "CPU, all"], rows))
+    return {name: [load.calls / load.seconds for load in found] for name, found in loads.items()}
 
 
 def main() -> int:

@@ -51,6 +51,23 @@ def record(referees: int, episodes: int, jobs: int) -> tuple[float, float, int]:
         return time.perf_counter() - start, cpu() - before, summary["calls"]
 
 
+def compare(
+    numbers: list[int], episodes: int, jobs: int, rounds: int
+) -> dict[int, list[tuple[float, float, int]]]:
+    """Record with each number of referee processes in turn; return the figures of all rounds."""
+    found = {number: list[tuple[float, float, int]]() for number in numbers}
+    for _ in range(rounds):
+        for number in numbers:
+            found[number].append(record(number, episodes, jobs))
+            print(number, *(f"{value:.2f}" for value in found[number][-1]), flush=True)
+    print(f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} processors, {jobs} at a time")
+    for number, figures in found.items():
+        seconds, used, calls = (statistics.median(column) for column in zip(*figures, strict=True))
+        per = f"{episodes / seconds:.2f} episodes/s, {episodes / used:.2f} episodes per CPU second"
+        print(f"{number} referees: {per}, {1000 * used / calls:.2f} ms of CPU per call")
+    return found
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__)
     parser.add_argument("--episodes", type=int, default=120)
@@ -59,18 +76,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     given = parser.parse_args()
     numbers = [int(number) for number in given.referees.split(",")]
-    found = {number: list[tuple[float, float, int]]() for number in numbers}
-    for _ in range(given.rounds):
-        for number in numbers:
-            found[number].append(record(number, given.episodes, given.jobs))
-            print(number, *(f"{value:.2f}" for value in found[number][-1]), flush=True)
-    print(f"load {os.getloadavg()[0]:.1f}, {len(os.sched_getaffinity(0))} processors, {given.jobs} at a time")
-    for number, rounds in found.items():
-        seconds, used, calls = (statistics.median(column) for column in zip(*rounds, strict=True))
-        per = (
-            f"{given.episodes / seconds:.2f} episodes/s, {given.episodes / used:.2f} episodes per CPU second"
-        )
-        print(f"{number} referees: {per}, {1000 * used / calls:.2f} ms of CPU per call")
+    compare(numbers, given.episodes, given.jobs, given.rounds)
 
 
 if __name__ == "__main__":

@@ -103,8 +103,8 @@ def referee(home: Path, *options: str) -> Iterator[tuple[int, list[list[str]]]]:
             process.kill()
 
 
-async def one_session(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
-    """Print what each proxy adds to a call with one session."""
+async def one_session(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> dict[str, float]:
+    """Print what each proxy adds to a call with one session; return the added milliseconds."""
     with ExitStack() as referees:
         chains = {
             "our world's server, through shim and socket": ("--relay",),
@@ -123,19 +123,23 @@ async def one_session(cases: dict[str, Sequence[str]], home: Path, rounds: int) 
                 for session in sessions.values():
                     await session.measure()
     base = median_of(sessions["direct"].rounds)
-    rows = []
+    rows, extra = [], {}
     for name, session in sessions.items():
         median = median_of(session.rounds)
-        more = added(session.rounds, sessions["direct"].rounds)
+        more = extra[name] = added(session.rounds, sessions["direct"].rounds)
         cpu = statistics.median(session.cpu)
         rows.append([name, f"{median:.3f}", f"{median / base:.2f}", f"{more:+.3f}", f"{cpu:.3f}"])
     print(f"\nOne session, medians of {rounds} interleaved rounds of {CALLS} calls:\n")
     print(table(["", "ms per call", "ratio", "added, ms", "CPU between, ms per call"], rows))
+    return extra
 
 
-async def many_sessions(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
-    """Print calls per second of 16 parallel sessions, for each proxy in turns with direct sessions."""
-    rows = []
+async def many_sessions(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> dict[str, float]:
+    """Print calls per second of 16 parallel sessions, for each proxy in turns with direct sessions.
+
+    Return the shares of the direct sessions' rates.
+    """
+    rows, shares = [], {}
     async with AsyncExitStack() as stack:
         direct = await open_many(stack, cases["direct"], home)
         for name, command in cases.items():
@@ -148,10 +152,11 @@ async def many_sessions(cases: dict[str, Sequence[str]], home: Path, rounds: int
                     for _ in range(rounds)
                 ]
             bare, through = (statistics.median(rates) for rates in zip(*pairs, strict=True))
-            share = statistics.median(b / a for a, b in pairs)
+            share = shares[name] = statistics.median(b / a for a, b in pairs)
             rows.append([name, f"{through:.0f}", f"{bare:.0f}", f"{share:.0%}"])
     print(f"\n{SESSIONS} sessions at once, medians of {rounds} rounds in turns with direct ones:\n")
     print(table(["", "calls/s", "direct calls/s", "of direct"], rows))
+    return shares
 
 
 async def open_many(stack: AsyncExitStack, command: Sequence[str], home: Path) -> list[Client]:
@@ -196,6 +201,15 @@ def raw_limit(cases: dict[str, Sequence[str]], home: Path, rounds: int) -> None:
     print(table(["", "ms per call", "added, ms", "calls/s"], rows))
 
 
+def cases_of(envs: Path | None, home: Path) -> dict[str, Sequence[str]]:
+    """Return the commands to compare, with those of the peers if their environments are given."""
+    cases: dict[str, Sequence[str]] = {"direct": SERVER, OURS: our_proxy(SERVER)}
+    if envs is not None:
+        cases["fastmcp"] = peers.fastmcp_stdio(SERVER, envs, home)
+        cases["mcp-proxy"] = peers.mcp_proxy_stdio(SERVER, envs)
+    return cases
+
+
 def main() -> None:
     parser = ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--envs", type=Path, default=peers.ENVS, help="folder with the peers' environments")
@@ -206,10 +220,7 @@ def main() -> None:
     print(machine())
     with tempfile.TemporaryDirectory() as name:
         home = Path(name)
-        cases: dict[str, Sequence[str]] = {"direct": SERVER, OURS: our_proxy(SERVER)}
-        if not options.no_peers and options.only != "raw":
-            cases["fastmcp"] = peers.fastmcp_stdio(SERVER, options.envs, home)
-            cases["mcp-proxy"] = peers.mcp_proxy_stdio(SERVER, options.envs)
+        cases = cases_of(None if options.no_peers or options.only == "raw" else options.envs, home)
         if options.only in (None, "one"):
             ours = {"our world's server, on stdio": (sys.executable, REFEREE, str(home), "--stdio")}
             floor = {FLOOR: between_cats(SERVER)}

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 import socket
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from functools import partial
 from typing import Any, cast
 
@@ -113,14 +113,22 @@ class _Streams:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # RFC 9110, section 5.5: whitespace around a value is not part of it, but httptools keeps it
         scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
-        with anyio.CancelScope() as whole:
+        try:
             if scope["method"] == "GET":
-                self._open.add(whole)
+                await self._pass_until_end(scope, receive, send)
+            elif cast(TcpConnection, scope[TCP]).whole:
+                await self._app(scope, receive, send)
+            else:
+                await self._pass(scope, receive, send)
+        except Exception:
+            _log.exception("%s %s", scope["method"], scope["path"])
+            raise
+
+    async def _pass_until_end(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with anyio.CancelScope() as whole:
+            self._open.add(whole)
             try:
                 await self._pass(scope, receive, send)
-            except Exception:
-                _log.exception("%s %s", scope["method"], scope["path"])
-                raise
             finally:
                 self._open.discard(whole)
 
@@ -156,7 +164,63 @@ class _Streams:
 
 
 class TcpConnection:
-    """Identifies a TCP connection across its requests."""
+    """Identifies a TCP connection across its requests, and tells when the client has gone away."""
+
+    def __init__(self) -> None:
+        self.whole = False
+        """All requests have arrived completely so far."""
+        self.lost = False
+        self._on_lost: Callable[[], object] | None = None
+
+    @contextlib.contextmanager
+    def calling_when_lost(self, gone: Callable[[], object]) -> Generator[None, None, None]:
+        """Call `gone` when the client goes away during the block, which handles one request.
+
+        Unlike a task that waits for `http.disconnect`, this costs nothing while the client stays.
+        """
+        self._on_lost = gone
+        try:
+            if self.lost:
+                gone()
+            yield
+        finally:
+            self._on_lost = None
+
+    def end(self) -> None:
+        """Note that the client has gone away."""
+        self.lost = True
+        if self._on_lost is not None:
+            self._on_lost()
+
+
+class _Joined:
+    """A transport that writes at once what is written within one turn of the event loop.
+
+    uvicorn writes the head of a response and each part of its body separately. Each write is a system call,
+    and wakes the client.
+    """
+
+    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport = transport
+        self._call_soon = loop.call_soon
+        self._waiting: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        if not self._waiting:
+            self._call_soon(self._write)
+        self._waiting.append(data)
+
+    def close(self) -> None:
+        self._write()
+        self._transport.close()
+
+    def _write(self) -> None:
+        if self._waiting:
+            data, self._waiting = b"".join(self._waiting), []
+            self._transport.write(data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
 
 
 class HeadTimeoutProtocol(HttpToolsProtocol):
@@ -175,12 +239,13 @@ class HeadTimeoutProtocol(HttpToolsProtocol):
         self._connection = TcpConnection()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        super().connection_made(transport)
+        super().connection_made(cast(asyncio.Transport, _Joined(transport, self.loop)))
         self._await_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._head_complete()
         super().connection_lost(exc)
+        self._connection.end()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -192,12 +257,17 @@ class HeadTimeoutProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         super().on_message_begin()
         cast(dict[str, object], self.scope)[TCP] = self._connection
+        self._connection.whole = False
         if self._deadline is None:
             self._await_head()
 
     def on_headers_complete(self) -> None:
         self._head_complete()
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        super().on_message_complete()
+        self._connection.whole = True
 
     def _await_head(self) -> None:
         self._received = 0

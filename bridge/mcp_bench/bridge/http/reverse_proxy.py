@@ -8,6 +8,7 @@ messages are readable.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
 import logging
@@ -23,12 +24,16 @@ from starlette.types import Message, Receive, Scope, Send
 from yarl import URL
 
 from mcp_bench.bridge.http.access import PREFIX
+from mcp_bench.bridge.http.listen import TCP, TcpConnection
 from mcp_bench.servers.errors import WrongUseError
 
 CONNECT_SECONDS = 10.0
+END_SECONDS = 0.1
+"""How long a server may take to end a response whose client has left after an event."""
 KEEP_SECONDS = 4.0
 """Lifetime of an idle connection: less than the 5 seconds after which common servers close it."""
 MAX_HEADER = 1 << 16
+SSE = "text/event-stream"
 SERVER_ERROR = -32000
 """First of the JSON-RPC codes for errors that the implementation defines."""
 
@@ -41,6 +46,13 @@ _ADDED_BY_CLIENT = ("Accept", "Content-Type", "User-Agent")
 _log = logging.getLogger(__name__)
 
 Headers = list[tuple[bytes, bytes]]
+
+
+class _Passed:
+    """What a client has got of a response."""
+
+    event = False
+    """An SSE event, which may have been the answer."""
 
 
 class ReverseProxy:
@@ -87,48 +99,65 @@ class ReverseProxy:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Forward one exchange.
 
-        When the client goes away, the connection to the server is closed too. When the server breaks off, the
-        response stays incomplete and the ASGI server closes the client's connection, because a truncated
-        response must not look complete.
+        When the client goes away, the connection to the server is closed too. Clients may leave as soon as
+        they have the event that answers them. So when one leaves after an event, the server gets a moment to
+        end its response, and nothing more of it is passed on: the connection is then kept for other requests.
+        When the server breaks off, the response stays incomplete and the ASGI server closes the client's
+        connection, because a truncated response must not look complete.
         """
         first = await receive()
         if first["type"] == "http.disconnect":
             return
-        async with anyio.create_task_group() as tasks:
+        passed = _Passed()
+        with anyio.CancelScope() as whole:
 
-            def end() -> None:
-                tasks.cancel_scope.cancel()
+            def leave() -> None:
+                if passed.event:
+                    asyncio.get_running_loop().call_later(END_SECONDS, whole.cancel)
+                else:
+                    whole.cancel()
 
-            async def watch_client() -> None:
-                while (await receive())["type"] != "http.disconnect":
-                    pass
-                end()
+            connection: TcpConnection = scope[TCP]
+            with connection.calling_when_lost(leave):
+                body: bytes | AsyncIterator[bytes] = first.get("body", b"")
+                if first.get("more_body", False):
+                    body = _request_body(first, receive, whole.cancel)
+                await self._forward(scope, body, send, passed)
+        if connection.lost:
+            await receive()  # middleware learns from it that the client went away
 
-            def watch() -> None:
-                tasks.start_soon(watch_client)
-
-            if first.get("more_body", False):
-                body: bytes | AsyncIterator[bytes] = _request_body(first, receive, watch, end)
-            else:
-                body = first.get("body", b"")
-                watch()
-            await self._forward(scope, body, send)
-            end()
-
-    async def _forward(self, scope: Scope, body: bytes | AsyncIterator[bytes], send: Send) -> None:
+    async def _forward(
+        self, scope: Scope, body: bytes | AsyncIterator[bytes], send: Send, passed: _Passed
+    ) -> None:
+        connection: TcpConnection = scope[TCP]
+        head: Message | None = None
         started = False
+
+        async def start() -> None:
+            nonlocal started
+            if head is not None and not started:
+                started = True
+                await send(head)
+
         try:
             async with self._open(scope, body) as response:
                 headers = [
                     self._rewrite_redirect(header, scope.get(PREFIX, ""))
                     for header in _end_to_end(response.raw_headers)
                 ]
-                await send({"type": "http.response.start", "status": response.status, "headers": headers})
-                started = True
+                head = {"type": "http.response.start", "status": response.status, "headers": headers}
+                if not response.content_length:  # else head and body leave together: the client wakes once
+                    await start()
                 async for chunk in response.content.iter_any():
+                    if connection.lost:
+                        return
+                    await start()
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
+                    passed.event = response.content_type == SSE
+                await start()
         except aiohttp.ClientError as error:
             await checkpoint_if_cancelled()  # the client may have caused it
+            await start()
             if started:
                 _log.warning("the %s at %s broke off its response: %s", self._peer, self.origin, error)
             else:
@@ -162,13 +191,12 @@ class ReverseProxy:
 
 
 async def _request_body(
-    message: Message, receive: Receive, complete: Callable[[], object], broken: Callable[[], object]
+    message: Message, receive: Receive, broken: Callable[[], object]
 ) -> AsyncIterator[bytes]:
     while message["type"] == "http.request":
         if chunk := message.get("body", b""):
             yield chunk
         if not message.get("more_body", False):
-            complete()
             return
         message = await receive()
     broken()
