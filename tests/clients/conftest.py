@@ -124,8 +124,9 @@ def desk(tmp_path: Path) -> Desk:
 def play(desk: Desk) -> Callable[..., Told]:
     """Run the oracle on calls given as (name, arguments)."""
 
-    def run(calls: Calls, *args: str, answer: str = "done") -> Told:
-        reference = {"calls": [{"name": n, "arguments": a} for n, a in calls], "answer": answer}
+    def run(calls: Calls, *args: str, answer: str = "done", prompt: str = "") -> Told:
+        made = [{"name": n, "arguments": a} for n, a in calls]
+        reference = {"calls": made, "answer": answer, "prompt": prompt}
         return desk.run("oracle", *args, stdin=json.dumps(reference))
 
     return run

@@ -40,6 +40,11 @@ def test_a_refused_call_does_not_stop_the_play(play: Any) -> None:
     assert result.journal == [("add", {"a": 1, "b": 1})]
 
 
+def test_explained_calls_come_with_words(play: Any) -> None:
+    result = play([("add", {"a": 17, "b": 3})], "--explain", prompt="Add 20 minus 3, and 3.")
+    assert result.messages[0]["content"] == "20 - 3 = 17."
+
+
 def test_dropped_calls_are_missing_and_the_variant_is_named(play: Any) -> None:
     result = play(CALLS, "--drop", "0.3", "--seed", "5")
     assert len(result.journal) == 7

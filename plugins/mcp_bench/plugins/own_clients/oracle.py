@@ -6,6 +6,7 @@ can be solved, and its imperfect variants make attempts of every quality.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
 from mcp_bench.plugins.contracts import Capabilities, Launch, LaunchRequest
@@ -27,6 +28,7 @@ class Oracle(own_client.OwnClient):
         "drop": "share of calls left out, 0 to 1",
         "spoil": "share of calls with an argument changed, 0 to 1",
         "slips": "share of calls first made wrongly, refused by the tool, and repaired, 0 to 1",
+        "explain": "true: say before a call which item it chose and what it calculated",
         "seed": "seed of the random choice, a number; each repeat makes another choice",
         "drop_answer": "true: submit no answer",
     }
@@ -46,9 +48,13 @@ class Oracle(own_client.OwnClient):
                 "drop": own_client.share,
                 "spoil": own_client.share,
                 "slips": own_client.share,
+                "explain": own_client.yes_or_no,
                 "seed": int,
                 "drop_answer": own_client.yes_or_no,
             },
         )
         flags += own_client.attempt_flags(request)
-        return own_client.launch("oracle", request, flags, stdin=request.reference)
+        stdin = request.reference
+        if "--explain" in flags:
+            stdin = json.dumps({**json.loads(stdin), "prompt": request.prompt}).encode()
+        return own_client.launch("oracle", request, flags, stdin=stdin)
