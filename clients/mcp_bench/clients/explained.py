@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import chain, product
-from typing import Any
+from typing import Any, TypeGuard
 
 Scalar = str | int | float | bool | None
 Item = Mapping[str, Any]
@@ -98,7 +98,8 @@ class Explainer:
         if _key(mark) in self._used:
             return 2.0
         words = _words(str(self._meant(mark) or mark))
-        telling = (words & self._words) - set.intersection(*(_words(str(other)) for other in differ))
+        common = set[str].intersection(*(_words(str(other)) for other in differ))
+        telling = (words & self._words) - common
         if telling:  # all the better if it needs no second field beside it
             return 1.0 + len(telling) / len(words) + (len(differ) == len(rest))
         state = isinstance(mark, bool) or mark is None or _STATE.fullmatch(str(mark)) is not None
@@ -233,7 +234,7 @@ def _number(text: str) -> float:
     return float(text.replace(",", ""))
 
 
-def _is_number(value: Scalar) -> bool:
+def _is_number(value: Scalar) -> TypeGuard[float]:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
