@@ -88,9 +88,10 @@ class _BaselineFailed(Exception):  # noqa: N818 - it does not leave this module
 async def _clocks(
     task: ImproveTask, candidates: Mapping[str, Candidate], rng: Random, part: str, found: Measured
 ) -> None:
-    """Give each fresh input to all candidates, in an order that turns around (ABBA), until it is enough.
+    """Give each fresh input to all candidates until it is enough.
 
-    Each item has processes of its own: how fast the same program is differs by a few percent from one process
+    Each order is followed by its reverse (ABBA), and then another candidate is first: who is always between
+    two others may gain by it. Each item has processes of its own: how fast the same program is differs by a few percent from one process
     to the next, by where its memory lies.
     """
     scorer, settings, metric = task.scorer, task.definition.settings, task.definition.metric
@@ -105,7 +106,9 @@ async def _clocks(
         questions = [_question(task, rng, part) for _ in range(1 if whole else 2)]
         names = [name for name in candidates if name not in found.crashes]
         timed = dict[str, list[tuple[Any, float]]]()
-        for name in names if number % 2 else reversed(names):
+        first = number // 2 % len(names)
+        order = names[first:] + names[:first]
+        for name in order if number % 2 else reversed(order):
             answers = await _tried(found, name, _timed(candidates[name], questions, whole=whole))
             if answers is not None:
                 timed[name] = answers
