@@ -53,13 +53,11 @@ class Flawed(SimpleBenchmark):
     def variables(self):
         return {"FLAWED_FOLDER": str(self.folder())}
 
-    def missing(self):
-        return None if self.folder().is_dir() else f"there is no {self.folder()}"
-
     def ids(self, split):
         return [f"{split}-solved", f"{split}-free"]
 
     def make_task(self, task_id):
+        assert self.folder().is_dir(), f"there is no {self.folder()}"
         split, _, kind = task_id.partition("-")
         if split not in self.splits:
             return None
