@@ -91,8 +91,8 @@ async def _clocks(
     """Give each fresh input to all candidates until it is enough.
 
     Each order is followed by its reverse (ABBA), and then another candidate is first: who is always between
-    two others may gain by it. Each item has processes of its own: how fast the same program is differs by a few percent from one process
-    to the next, by where its memory lies.
+    two others may gain by it. Each item has processes of its own: how fast the same program is differs by a
+    few percent from one process to the next, by where its memory lies.
     """
     scorer, settings, metric = task.scorer, task.definition.settings, task.definition.metric
     data = scorer.data(rng, part, settings) if hasattr(scorer, "data") else {}
