@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/synthetic_store.py FOLDER    # once, for the row of exports
     .venv/bin/python benchmarks/scale_table.py --store FOLDER
 
-It takes about ten minutes on two quiet cores. `--quick` takes one round of each, to see that it works. All
-figures are medians of interleaved rounds. The table gives the load before and after: with other programs on
-the machine, only the ratios to what ran in the same rounds mean something.
+It takes about four minutes on two quiet cores, without the peers. `--quick` takes one round of each, to see
+that it works. All figures are medians of interleaved rounds. The table gives the load before and after: with
+other programs on the machine, only the ratios to what ran in the same rounds mean something.
 """
 
 import os
@@ -150,7 +150,8 @@ def main() -> None:
     ]
     if options.store is not None:
         parts.append(lambda: export(1 if options.quick else 2, options.store.absolute()))
-    print(machine(), flush=True)
+    before = machine()
+    print(before, flush=True)
     begun, rows = time.monotonic(), []
     for part in parts:
         rows += part()
@@ -159,7 +160,7 @@ def main() -> None:
     width = shutil.get_terminal_size().columns
     print("\n" + "=" * min(width, 110) + "\n")
     print(table(["figure", "measured", "aim", "reached", "in the same rounds"], rows))
-    print(f"\n{time.monotonic() - begun:.0f} s; {machine()}; load after: {load}")
+    print(f"\n{time.monotonic() - begun:.0f} s; {before}; load after: {load}")
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ def words(request: str, arguments: dict[str, Any], *results: Any) -> str | None:
     return explainer.explain(arguments)
 
 
-def test_the_fields_that_the_request_names_tell_one_item_from_the_others() -> None:
+def test_the_fields_that_the_request_names_set_an_item_apart() -> None:
     request = "Raise the budget of the active campaign Orion Oslo launch."
     found = words(request, {"id": "camp_2"}, {"items": CAMPAIGNS["items"][:2]})
     assert found == 'With status "active": camp_2.'
@@ -72,7 +72,8 @@ def test_a_calculation_is_written_down(request_: str, value: float, explanation:
 @pytest.mark.parametrize(("count", "unit"), [(21, "days"), (3, "weeks")])
 def test_a_date_is_counted_from_one_that_is_known(count: int, unit: str) -> None:
     invoice = {"id": "inv_1", "due_date": "2026-07-17"}
-    found = words(f"Due {count} {unit} later.", {"id": "inv_1", "due_date": "2026-08-07"}, invoice)
+    request = f"Seen on 2026-07-01: due {count} {unit} later."
+    found = words(request, {"id": "inv_1", "due_date": "2026-08-07"}, invoice)
     assert found == f"2026-07-17 + {count} {unit} = 2026-08-07."
 
 
@@ -84,7 +85,7 @@ def test_what_the_request_says_and_what_was_said_before_needs_no_words() -> None
     assert explainer.explain({"id": "camp_2"}) is None, "known from the call before"
 
 
-def test_items_that_nothing_visible_tells_apart_are_chosen_without_words() -> None:
+def test_items_that_look_alike_are_chosen_without_words() -> None:
     twins = {"items": [{"id": "a", "sku": "S-1"}, {"id": "b", "sku": "S-2"}]}
     assert words("The second one.", {"id": "b"}, twins) is None
 

@@ -74,7 +74,7 @@ class Explainer:
         return None
 
     def _marks(self, chosen: Item, rest: Sequence[Item], value: Scalar) -> dict[str, str]:
-        """Return the fewest fields that tell the chosen item from the others, those of the request first."""
+        """Return the fewest fields that set the chosen item apart, those of the request first."""
         fields = {name: mark for name, mark in chosen.items() if mark != value and name != "id"}
         marks: dict[str, str] = {}
         while rest:
@@ -125,17 +125,14 @@ class Explainer:
         """Write the calculation that gives a number or a date which nobody has named."""
         if isinstance(value, str):
             return self._later(value) if _DATE.fullmatch(value) else None
-        if not isinstance(value, (int, float)) or isinstance(value, bool) or self._requested(value):
+        if not _is_number(value) or self._requested(value):
             return None
         near = self._near(arguments)
         if any(_same(value, number) for _, number in near):
             return None
-        firsts = sorted(near, key=lambda pair: pair[0] != name)
-        for (_, first), second in product(firsts, self._numbers):
-            if words := _calculation(first, second, value):
-                return words
-        alone = [number for _, number in firsts]
-        for first, second in chain(product(alone, alone), product(self._numbers, self._numbers)):
+        own = [number for _, number in sorted(near, key=lambda pair: pair[0] != name)]
+        asked = self._numbers
+        for first, second in chain(product(own, asked), product(own, own), product(asked, asked)):
             if words := _calculation(first, second, value):
                 return words
         return None
@@ -154,7 +151,7 @@ class Explainer:
     def _later(self, value: str) -> str | None:
         """Say from which date a date was counted, if the request says how many days or weeks."""
         day = _day(value)
-        starts = [day for text in _DATE.findall(self._request) if (day := _day(text))]
+        starts = [start for text in _DATE.findall(self._request) if (start := _day(text))]
         starts += [
             start
             for items in reversed(self._results)
@@ -227,7 +224,7 @@ def _words(text: str) -> set[str]:
 
 
 def _key(value: Scalar) -> str:
-    return json.dumps(value, sort_keys=True)
+    return json.dumps(value)  # apart from `==`, it keeps 1 and True apart
 
 
 def _number(text: str) -> float:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.bridge.wire.test_odd_frames import LINES, UNFINISHED
 from tests.support.bench_commands import RPC, Bench
 from tests.support.engines import OPTIONS, engine_options
 
 pytestmark = pytest.mark.system
-
-Columns = dict[str, str]
 
 TALK = """
 log = open({folder!r} + "/" + CONFIG["prompt"].split()[-1].strip("."), "wb")
@@ -73,22 +69,17 @@ def recorded(bench: Bench) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def test_engines_record_the_same_rows_and_bytes(bench: Bench, tmp_path: Path) -> None:
+def test_engines_record_the_same_rows_and_bytes(tmp_path: Path) -> None:
     rows, logs = {}, {}
     for engine in OPTIONS:
         folder = tmp_path / engine
         folder.mkdir()
         (folder / "agent.py").write_text(RPC + TALK.format(folder=str(folder)))
-        one = type(bench)(folder / "home")
-        given = (
-            "--agent",
-            "script",
-            "--agent-option",
-            f"file={folder / 'agent.py'}",
-            "--benchmark",
-            "notebook",
-        )
-        one.run("record", *given, "--jobs", "2", *engine_options(one, engine), code=None)
+        one = Bench(folder / "home")
+        one.run(
+            "record", "--agent", "script", "--agent-option", f"file={folder / 'agent.py'}",
+            "--benchmark", "notebook", "--jobs", "2", *engine_options(one, engine), code=None,
+        )  # fmt: skip
         rows[engine] = recorded(one)
         logs[engine] = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
         del logs[engine]["agent.py"]
@@ -104,25 +95,3 @@ def test_engines_record_the_same_rows_and_bytes(bench: Bench, tmp_path: Path) ->
         for table, expected in rows["local"].items():
             assert rows[engine][table] == expected, f"{table} of {engine}"
         assert logs[engine] == logs["local"], engine
-
-
-@pytest.mark.parametrize("engine", OPTIONS)
-def test_odd_lines_pass_every_engine_unchanged(
-    bench: Bench, script: Callable[[str], str], tmp_path: Path, engine: str
-) -> None:
-    (tmp_path / "sent").write_bytes(b"".join(LINES) + UNFINISHED)
-    echoes = f"""
-sent = open({str(tmp_path / "sent")!r}, "rb").read()
-print(subprocess.run(CONFIG["command"], input=sent, capture_output=True).stdout == sent)
-"""
-    bench.run(
-        "record", "--server", "cat", "--agent", "script", "--prompt", "Echo.", "--agent-option", script(echoes),
-        "--repeat", "2", "--jobs", "2", *engine_options(bench, engine), code=None,
-    )  # fmt: skip
-    assert [row["answer"] for row in bench.rows("select answer from episodes")] == ["True", "True"]
-    for direction in ("client", "server"):
-        bodies = bench.rows(
-            "select cast(body as blob) as body from frames where direction = ? order by episode, id",
-            direction,
-        )
-        assert [row["body"] for row in bodies] == [*LINES, UNFINISHED] * 2

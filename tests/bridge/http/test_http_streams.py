@@ -11,11 +11,13 @@ import anyio.abc
 import httpx2
 import pytest
 
-from tests.support.http.http_peers import LOOPBACK, Script, post, recording_proxy, scripted_server
+from mcp_bench.bridge.http import reverse_proxy
+from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, post, recording_proxy, scripted_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
 CALL = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t","arguments":{}}}'
+NOTE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 ANSWER = b'{"jsonrpc":"2.0","id":1,"result":{"content":[]}}'
 MEGABYTE = 1 << 20
 IN_KERNEL = 40 * MEGABYTE
@@ -58,6 +60,42 @@ async def test_a_disconnecting_client_ends_the_servers_request(tmp_path: Path) -
             assert not left.is_set()
         await left.wait()
     assert proxy.rows("select outcome from calls") == [{"outcome": "cancelled"}]
+
+
+async def test_a_client_that_leaves_with_its_answer_leaves_the_connection_to_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reverse_proxy, "END_SECONDS", TIMEOUT)
+    left, again = anyio.Event(), anyio.Event()
+    connections = 0
+
+    async def play(script: Script) -> None:
+        nonlocal connections
+        connections += 1
+        await script.read_request()
+        if connections == 1:
+            await script.begin_events()
+            await script.chunk(b"data: " + ANSWER + b"\n\n")
+            await left.wait()
+            await script.say(b"0\r\n\r\n")
+            await script.read_request()
+            again.set()
+        await script.say(b"HTTP/1.1 202 Accepted\r\nconnection: close\r\ncontent-length: 0\r\n\r\n")
+
+    async with scripted_server(play) as server, recording_proxy(server.url, tmp_path) as proxy:
+        async with connected(proxy.url) as client:
+            await client.send(post(port_of(proxy.url), CALL))
+            came = b""
+            while ANSWER not in came:
+                came += await client.receive()
+            await client.send_eof()
+            await receive_all(client)  # until the proxy has noticed
+        left.set()
+        while not again.is_set():  # the proxy may need a moment to see the response's end
+            async with connected(proxy.url) as client:
+                await client.send(post(port_of(proxy.url), NOTE, "Connection: close"))
+                await receive_all(client)
+    assert proxy.rows("select outcome from calls") == [{"outcome": "ok"}]
 
 
 async def test_a_client_disconnects_in_the_middle_of_a_request(tmp_path: Path) -> None:

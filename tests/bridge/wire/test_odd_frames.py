@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.engines import each_engine, engine_options
 from tests.support.odd_frames import ODD_LINES, large
 
 pytestmark = pytest.mark.system
@@ -83,8 +84,9 @@ def test_lines_of_twenty_megabytes_pass_the_proxy(bench) -> None:
     assert bench.rows("select tool from calls") == [{"tool": "echo"}]
 
 
+@each_engine()
 def test_odd_lines_pass_an_episodes_wire_unchanged(
-    bench, script: Callable[[str], str], tmp_path: Path
+    bench, script: Callable[[str], str], tmp_path: Path, engine: str
 ) -> None:
     lines = [line for line in LINES if b"tools/call" not in line] + LINES + [large(20_000_000) + b"\n"]
     (tmp_path / "sent").write_bytes(b"".join(lines) + UNFINISHED)
@@ -94,7 +96,7 @@ print(subprocess.run(CONFIG["command"], input=sent, capture_output=True).stdout 
 """
     bench.run(
         "record", "--server", "cat", "--agent", "script", "--prompt", "Echo.", "--agent-option", script(echoes),
-        code=1,
+        *engine_options(bench, engine), code=1,
     )  # fmt: skip
     assert bench.rows("select answer, invalid from episodes") == [
         {"answer": "True", "invalid": "never_connected"}

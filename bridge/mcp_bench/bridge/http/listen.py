@@ -164,13 +164,14 @@ class _Streams:
 
 
 class TcpConnection:
-    """Identifies a TCP connection across its requests, and tells when the client has gone away."""
+    """Identifies a TCP connection across its requests, and reports when the client goes away."""
 
     def __init__(self) -> None:
         self.whole = False
         """All requests have arrived completely so far."""
         self.lost = False
-        self._on_lost: Callable[[], object] | None = None
+        self.on_lost: Callable[[], object] | None = None
+        """Called when the client goes away during a request; see `calling_when_lost`."""
 
     @contextlib.contextmanager
     def calling_when_lost(self, gone: Callable[[], object]) -> Generator[None, None, None]:
@@ -178,19 +179,19 @@ class TcpConnection:
 
         Unlike a task that waits for `http.disconnect`, this costs nothing while the client stays.
         """
-        self._on_lost = gone
+        self.on_lost = gone
         try:
             if self.lost:
                 gone()
             yield
         finally:
-            self._on_lost = None
+            self.on_lost = None
 
     def end(self) -> None:
         """Note that the client has gone away."""
         self.lost = True
-        if self._on_lost is not None:
-            self._on_lost()
+        if self.on_lost is not None:
+            self.on_lost()
 
 
 class _Joined:

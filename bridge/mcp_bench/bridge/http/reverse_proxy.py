@@ -13,6 +13,7 @@ import contextlib
 import json
 import logging
 from collections.abc import AsyncIterator, Callable, Iterable
+from functools import partial
 from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit
@@ -24,6 +25,7 @@ from starlette.types import Message, Receive, Scope, Send
 from yarl import URL
 
 from mcp_bench.bridge.http.access import PREFIX
+from mcp_bench.bridge.http.frames import SSE_TYPE
 from mcp_bench.bridge.http.listen import TCP, TcpConnection
 from mcp_bench.servers.errors import WrongUseError
 
@@ -32,8 +34,8 @@ END_SECONDS = 0.1
 """How long a server may take to end a response whose client has left after an event."""
 KEEP_SECONDS = 4.0
 """Lifetime of an idle connection: less than the 5 seconds after which common servers close it."""
+EVENTS = SSE_TYPE.decode()
 MAX_HEADER = 1 << 16
-SSE = "text/event-stream"
 SERVER_ERROR = -32000
 """First of the JSON-RPC codes for errors that the implementation defines."""
 
@@ -46,13 +48,6 @@ _ADDED_BY_CLIENT = ("Accept", "Content-Type", "User-Agent")
 _log = logging.getLogger(__name__)
 
 Headers = list[tuple[bytes, bytes]]
-
-
-class _Passed:
-    """What a client has got of a response."""
-
-    event = False
-    """An SSE event, which may have been the answer."""
 
 
 class ReverseProxy:
@@ -108,26 +103,17 @@ class ReverseProxy:
         first = await receive()
         if first["type"] == "http.disconnect":
             return
-        passed = _Passed()
-        with anyio.CancelScope() as whole:
-
-            def leave() -> None:
-                if passed.event:
-                    asyncio.get_running_loop().call_later(END_SECONDS, whole.cancel)
-                else:
-                    whole.cancel()
-
-            connection: TcpConnection = scope[TCP]
-            with connection.calling_when_lost(leave):
-                body: bytes | AsyncIterator[bytes] = first.get("body", b"")
-                if first.get("more_body", False):
-                    body = _request_body(first, receive, whole.cancel)
-                await self._forward(scope, body, send, passed)
+        connection: TcpConnection = scope[TCP]
+        with anyio.CancelScope() as whole, connection.calling_when_lost(whole.cancel):
+            body: bytes | AsyncIterator[bytes] = first.get("body", b"")
+            if first.get("more_body", False):
+                body = _request_body(first, receive, whole.cancel)
+            await self._forward(scope, body, send, whole)
         if connection.lost:
             await receive()  # middleware learns from it that the client went away
 
     async def _forward(
-        self, scope: Scope, body: bytes | AsyncIterator[bytes], send: Send, passed: _Passed
+        self, scope: Scope, body: bytes | AsyncIterator[bytes], send: Send, whole: anyio.CancelScope
     ) -> None:
         connection: TcpConnection = scope[TCP]
         head: Message | None = None
@@ -153,7 +139,9 @@ class ReverseProxy:
                         return
                     await start()
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
-                    passed.event = response.content_type == SSE
+                    if response.content_type == EVENTS:  # it may have been the answer
+                        later = asyncio.get_running_loop().call_later
+                        connection.on_lost = partial(later, END_SECONDS, whole.cancel)
                 await start()
         except aiohttp.ClientError as error:
             await checkpoint_if_cancelled()  # the client may have caused it

@@ -46,11 +46,10 @@ class FrameEntry:
 
     def encode(self, secret: bytes = b"", digest: bytes | None = None) -> bytes:
         """Return the entry's bytes. `digest` is the SHA-256 of the body, if known."""
-        body = self.body
         fields = [self.number, self.episode, self.connection, self.direction, self.stored_us]
         # ASCII and small numbers, so that it can be orjson, which is faster
-        head = orjson.dumps(["frame", len(body), *fields]) + b"\n"
-        return _hash(secret, head, digest or sha256(body).digest()) + head + body
+        head = orjson.dumps(["frame", len(self.body), *fields])
+        return _sealed(secret, head, self.body, digest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +63,16 @@ class RanEntry:
     execution: int
 
     def encode(self, secret: bytes = b"") -> bytes:
-        head = _HEAD.encode(["ran", 0, self.episode, self.connection, self.rpc_id, self.execution]).encode()
-        return _hash(secret, head + b"\n", sha256().digest()) + head + b"\n"
+        head = _HEAD.encode(["ran", 0, self.episode, self.connection, self.rpc_id, self.execution])
+        return _sealed(secret, head.encode(), b"")
 
 
 Entry: TypeAlias = FrameEntry | RanEntry
+
+
+def _sealed(secret: bytes, head: bytes, body: bytes, digest: bytes | None = None) -> bytes:
+    head += b"\n"
+    return _hash(secret, head, digest or sha256(body).digest()) + head + body
 
 
 def _hash(secret: bytes, head: bytes, body: bytes) -> bytes:
