@@ -72,6 +72,16 @@ def load_policy(template: Path, folder: str, recipe: Recipe) -> Loaded:
     parsers = choose_parsers(checkpoint, None, None)
     return load(
         folder, calls=parsers.tool_calls, reasoning=parsers.reasoning, device=recipe.hardware.device,
-        dtype="bfloat16" if recipe.training.precision == "bf16" else "float32",
+        dtype="bfloat16" if in_16_bits(recipe) else "float32",
         template=None if checkpoint.own_template else template,
     )  # fmt: skip
+
+
+def in_16_bits(recipe: Recipe) -> bool:
+    """Return whether the engine has 16-bit weights.
+
+    With `bf16-mixed`, a single process answers with the 32-bit weights that it trains; the engine of several
+    has weights of its own.
+    """
+    precision = recipe.training.precision
+    return precision == "bf16" or (precision == "bf16-mixed" and recipe.hardware.devices > 1)
