@@ -30,6 +30,7 @@ from mcp_bench.trainer.rl.hints import Hints
 from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
 from mcp_bench.trainer.rl.teacher import set_teacher
+from mcp_bench.trainer.rl.vllm_engine import with_engine
 from mcp_bench.trainer.sft.model import save_result
 from mcp_bench.trainer.sft.muon import MuonAdamW
 
@@ -68,7 +69,8 @@ class _Run:
         self.rollouts: Rollouts
         self.model = model_name(folder.path.name)
         self.algorithm = ALGORITHMS[settings.algorithm]
-        self.loaded = load_policy(folder.path / "chat_template.jinja", settings.start, recipe)
+        loaded = load_policy(folder.path / "chat_template.jinja", settings.start, recipe)
+        self.loaded = with_engine(loaded, folder.path / "engine", recipe)
         self.loaded.model.requires_grad_(requires_grad=True)
         model = self.loaded.model
         training = recipe.training
