@@ -31,7 +31,7 @@ def words(request: str, arguments: dict[str, Any], *results: Any) -> str | None:
 def test_the_fields_that_the_request_names_set_an_item_apart() -> None:
     request = "Raise the budget of the active campaign Orion Oslo launch."
     found = words(request, {"id": "camp_2"}, {"items": CAMPAIGNS["items"][:2]})
-    assert found == 'With status "active": camp_2.'
+    assert found == 'camp_1: status "completed". camp_2: status "active". With status "active": camp_2.'
 
 
 def test_as_many_fields_are_named_as_are_needed() -> None:
@@ -39,17 +39,35 @@ def test_as_many_fields_are_named_as_are_needed() -> None:
     rest = [{**item, "name": "Orion Oslo launch"} for item in CAMPAIGNS["items"][:2]]
     party = {"id": "camp_4", "name": "Orion Oslo party", "status": "completed"}
     found = words(request, {"id": "camp_3"}, {"items": [*rest, CAMPAIGNS["items"][2], party]})
-    assert found == 'With name "Orion Oslo launch party": camp_3.'
+    assert found is not None
+    assert found.endswith('camp_4: name "Orion Oslo party". With name "Orion Oslo launch party": camp_3.')
     same = {"items": [*CAMPAIGNS["items"], party | {"name": "Orion Oslo launch party"}]}
-    found = words(request, {"id": "camp_3"}, same)
+    more = {"items": [*same["items"], party | {"id": "camp_5"}]}
+    found = words(request, {"id": "camp_3"}, more)
     assert found == 'With status "active", name "Orion Oslo launch party": camp_3.'
+
+
+def test_a_few_items_are_gone_through_one_by_one_and_many_are_not() -> None:
+    people = [{"email": f"{name}@a.example", "city": name} for name in ("Oslo", "Quito", "Lima", "Bern")]
+    del people[2]["city"]
+    found = words("Move the one in Quito.", {"who": "Quito@a.example"}, {"items": people})
+    assert found == (
+        'Oslo@a.example: city "Oslo". Quito@a.example: city "Quito". Lima@a.example: none of it. '
+        'Bern@a.example: city "Bern". With city "Quito": Quito@a.example.'
+    )
+    people.append({"email": "ada@a.example", "city": "Rome"})
+    found = words("Move the one in Quito.", {"who": "Quito@a.example"}, {"items": people})
+    assert found == 'With city "Quito": Quito@a.example.'
 
 
 def test_an_id_in_an_item_is_read_as_the_name_that_an_earlier_result_gave() -> None:
     lists = {"items": [{"id": "aud_1", "name": "Product news"}, {"id": "aud_2", "name": "Offers"}]}
     members = {"items": [{"id": "sbr_1", "audience_id": "aud_2"}, {"id": "sbr_2", "audience_id": "aud_1"}]}
     found = words("Take Ada out of Product news.", {"id": "sbr_2"}, lists, members)
-    assert found == 'With audience_id "aud_1" is "Product news": sbr_2.'
+    assert found == (
+        'sbr_1: audience_id "aud_2". sbr_2: audience_id "aud_1" is "Product news". '
+        'With audience_id "aud_1" is "Product news": sbr_2.'
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ NAMES = [
     "gpt-oss-20b-lora-1gpu",
     "qwen3-8b-8xh100-cp",
     "qwen3.5-9b-8xh100-64k",
+    "qwen3.5-9b-grpo-8gpu",
     "qwen3.5-9b-lora-1gpu",
     "smollm2-1.7b-lora-1gpu",
     "smollm2-135m-cpu",

@@ -1,6 +1,6 @@
 """Say in words where the values of a call come from, as far as the request and the results so far show it.
 
-    With status "active": camp_41c2. 17500 - 1000 = 16500.
+    camp_07fe: status "completed". camp_41c2: status "active". With status "active": camp_41c2. 17500 - 1000 = 16500.
 
 A model that learns from such rows writes down what it compares and calculates before it decides (chain of
 thought, https://arxiv.org/abs/2201.11903; scratchpads, https://arxiv.org/abs/2112.00114). The words are found
@@ -18,6 +18,9 @@ from typing import Any, TypeGuard
 
 Scalar = str | int | float | bool | None
 Item = Mapping[str, Any]
+
+FEW = 4
+"""Up to so many items are gone through one by one before one of them is named."""
 
 _NUMBER = re.compile(r"(?<![\w.-])\d[\d,]*(?:\.\d+)?(?![\w-])")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -68,25 +71,37 @@ class Explainer:
             if len(holders) > 1 or len(items) == 1 or holders[0] in explained:
                 return None
             explained.append(holders[0])
-            marks = self._marks(_scalars(holders[0]), [_scalars(i) for i in items if i != holders[0]], value)
-            fits = ", ".join(f"{name} {words}" for name, words in marks.items())
-            return f"With {fits}: {value}." if fits else None
+            chosen, rest = _scalars(holders[0]), [_scalars(item) for item in items if item != holders[0]]
+            marks = self._marks(chosen, rest, value)
+            if not marks:
+                return None
+            source = next(name for name, mark in chosen.items() if mark == value)
+            listed = [_scalars(item) for item in items] if len(items) <= FEW else []
+            seen = [f"{item.get(source)}: {self._fields(item, marks)}." for item in listed]
+            return " ".join([*seen, f"With {self._fields(chosen, marks)}: {value}."])
         return None
 
-    def _marks(self, chosen: Item, rest: Sequence[Item], value: Scalar) -> dict[str, str]:
+    def _fields(self, item: Item, names: Sequence[str]) -> str:
+        """Write some fields of an item: `status "active", name "Spring"`."""
+        return ", ".join(f"{name} {self._mark(item[name])}" for name in names if name in item) or "none of it"
+
+    def _mark(self, mark: Scalar) -> str:
+        words = json.dumps(mark, ensure_ascii=False)
+        meant = self._meant(mark)
+        return f"{words} is {json.dumps(meant, ensure_ascii=False)}" if meant else words
+
+    def _marks(self, chosen: Item, rest: Sequence[Item], value: Scalar) -> list[str]:
         """Return the fewest fields that set the chosen item apart, those of the request first."""
         fields = {name: mark for name, mark in chosen.items() if mark != value and name != "id"}
-        marks: dict[str, str] = {}
+        marks: list[str] = []
         while rest:
             ranked = {
                 name: self._weight(name, mark, rest) for name, mark in fields.items() if name not in marks
             }
             best = max(ranked, key=lambda name: ranked[name], default=None)
             if best is None or ranked[best] <= 0:
-                return {}
-            marks[best] = json.dumps(fields[best], ensure_ascii=False)
-            if meant := self._meant(fields[best]):
-                marks[best] += f" is {json.dumps(meant, ensure_ascii=False)}"
+                return []
+            marks.append(best)
             rest = [item for item in rest if item.get(best) == fields[best]]
         return marks
 

@@ -36,6 +36,9 @@ class ScriptedEngine(Decoder):
     def weights_changed(self) -> None:
         """There are none."""
 
+    def check(self) -> None:
+        """It cannot end."""
+
     def submit(self, request: Request) -> None:
         text = self._script(self._tokenizer.decode(request.prompt, skip_special_tokens=False))
         tokens = (*self._tokenizer.encode(text, add_special_tokens=False), self._end)

@@ -46,7 +46,8 @@ def install(folder: Path) -> Path:
     program = folder / "bin" / "vllm"
     program.parent.mkdir(parents=True)
     program.write_text(
-        f"#!/bin/sh\nPYTHONPATH={ROOT}:$PYTHONPATH exec {sys.executable} -m {__name__} \"$@\"\n", encoding="utf-8"
+        f'#!/bin/sh\nPYTHONPATH={ROOT}:$PYTHONPATH exec {sys.executable} -m {__name__} "$@"\n',
+        encoding="utf-8",
     )
     program.chmod(0o755)
     return folder

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 import torch
 from starlette.testclient import TestClient
@@ -19,6 +23,11 @@ from mcp_bench.trainer.engine.load import Loaded, load
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.sequence import Request
 from mcp_bench.trainer.recipe import Recipe, load_recipe
+from mcp_bench.trainer.rl import run
+from mcp_bench.trainer.rl.algorithms import Attempt
+from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.vllm_engine import check_engine, visible, with_engine
 from tests.support.training.tiny_checkpoints import (
     QUESTION,
@@ -70,7 +79,9 @@ def engine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 @pytest.fixture(scope="module")
-def both(checkpoint: Path, engine: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Loaded, Loaded]]:
+def both(
+    checkpoint: Path, engine: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[tuple[Loaded, Loaded]]:
     """A policy with our own engine, and another one on a server."""
     home = tmp_path_factory.mktemp("home")
     with variables(MCP_BENCH_VLLM=engine, MCP_BENCH_HOME=str(home)):
@@ -159,7 +170,7 @@ def test_the_gateway_answers_with_its_tokens(both: tuple[Loaded, Loaded]) -> Non
         streamed = client.post("/ep/v1/chat/completions", json={**asked, "stream": True}).text
         assert '"system_fingerprint": "8"' in streamed and '"name": "find"' in streamed
         refused = client.post("/ep/v1/chat/completions", json={**asked, "tool_choice": "required"})
-        assert refused.status_code == 400 and "use tool_choice auto" in refused.text
+        assert refused.status_code == 400 and "know tool_choice auto and none only" in refused.text
 
 
 class Entered:
@@ -175,12 +186,80 @@ class Entered:
         pass
 
 
+class Asked(Rollouts):
+    """Attempts that are one question each, and are rewarded by turns, without a recording."""
+
+    def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        policy = self.endpoint.policy
+        policy.temperature, policy.most_tokens = self.rl.temperature, self.rl.max_tokens
+        return [self._ask(task, number) for task in tasks for number in range(self.rl.attempts)]
+
+    def _ask(self, task: str, number: int) -> Attempt:
+        url = f"{self.endpoint.root.format(episode=f'{task}-{number}')}/v1/chat/completions"
+        asked = {"model": self.model, "messages": QUESTION, "tools": TOOLS}
+        answer = httpx2.post(url, json=asked, timeout=60).raise_for_status().json()
+        VERSIONS.append(answer["system_fingerprint"])
+        choice = answer["choices"][0]
+        logprobs = tuple(entry["logprob"] for entry in choice["logprobs"]["content"])
+        # taken as uncut, since the model ends few answers of itself
+        sampled = Sampled(tuple(answer["prompt_token_ids"]), tuple(choice["token_ids"]), logprobs, cut=False)
+        return Attempt("ep", task, tuple(make_rows([sampled])), float(number % 2), calls=1)
+
+
+VERSIONS: list[str] = []
+
+
+def test_a_run_learns_from_what_the_server_sampled(
+    checkpoint: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Trainer and server agree in the second step, too: the server has the weights of the first update."""
+    monkeypatch.setenv("MCP_BENCH_VLLM", engine)
+    monkeypatch.setattr(run, "Rollouts", Asked)
+    VERSIONS.clear()
+    small = ["rl.groups=1", "rl.attempts=2", "rl.max_tokens=12", "rl.temperature=2", "rl.warmup=0"]
+    settings = RunSettings(
+        start=str(checkpoint), algorithm="grpo", benchmark="none", tasks=("a", "b"), steps=2
+    )
+    folder = RLFolder(tmp_path)
+    folder.make(settings, "")
+    run.learn(folder, recipe(*small, "rl.guards.cut=1"), lambda line: None)
+    lines = folder.lines()
+    assert [line["step"] for line in lines] == [1, 2] and VERSIONS == ["0", "0", "1", "1"]
+    assert all(line["mismatch"] <= 1e-4 and line["distrusted"] == 0 for line in lines)
+    assert lines[1]["kl"] > 1e-3, "the first update changed the policy"
+    assert (tmp_path / "model" / "model.safetensors").is_file()
+
+
+@pytest.mark.full
+def test_a_run_goes_on_when_its_server_has_died(checkpoint: Path, tmp_path: Path) -> None:
+    """Five attempts at one task, of which none earns anything; the server dies with the third answer."""
+    out, home = tmp_path / "run", tmp_path / "home"
+    place = str(install(tmp_path / "vllm"))
+    env = {**os.environ, "MCP_BENCH_VLLM": place, "MCP_BENCH_HOME": str(home), SPOILED: "dies:4"}
+    root = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "train", "rl"]
+    small = [word for one in ("groups=1", "attempts=5", "refills=0", "max_tokens=12", "engine.kind=vllm")
+             for word in ("--set", f"rl.{one}")]  # fmt: skip
+    more = ["--set", "rl.guards.cut=1", "--steps", "1", "--jobs", "1", "--tasks", "1"]
+    begun = [*root, "tiny-cpu-grpo", "--start", str(checkpoint), "--out", str(out), *small, *more]
+    died = subprocess.run(begun, env=env, capture_output=True, text=True)
+    assert died.returncode == 1, died.stderr
+    assert "vllm ended with exit code 7" in died.stderr and "Engine core died" in died.stderr
+    assert f"Resume with: mcp-bench train rl --resume {out}" in died.stderr
+    [begun_run] = [path.name for path in (home / "runs").glob("run_*")]
+
+    env[SPOILED] = ""
+    done = subprocess.run([*root, "--resume", str(out)], env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    [line] = RLFolder(out).lines()
+    assert (line["episodes"], line["invalid"]) == (5, 0)
+    assert json.loads((out / "steps" / "1" / "attempts-0.run.json").read_text())["run"] == begun_run
+
+
 @pytest.mark.parametrize(
     ("spoiled", "says"),
     [
         ("old", r"vLLM cannot pause \(POST /pause is unknown\): vLLM 0.32 can"),
         ("no-ids", "vLLM does not return the tokens of its answers"),
-        ("dies:1", r"vllm ended with exit code 7(.|\n)*Engine core died"),
     ],
 )
 def test_a_server_that_cannot_be_used(checkpoint: Path, tmp_path: Path, spoiled: str, says: str) -> None:
@@ -199,7 +278,7 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe())
     with pytest.raises(WrongUseError, match=r"needs GPUs of its own: name them"):
         check_engine(recipe("hardware.device=cuda"))
-    with pytest.raises(WrongUseError, match="are for rl.engine.kind=vllm"):
+    with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):
         check_engine(recipe("rl.engine.kind=torch", "rl.engine.devices=[1]"))
     assert visible((6, 7), {}) == "6,7"
     assert visible((1, 2), {"CUDA_VISIBLE_DEVICES": "3,5,GPU-8a"}) == "5,GPU-8a"

@@ -34,10 +34,19 @@ def launch_line(
     for override in overrides:
         command += ["--set", override]
     command += ["--tokenizer", tokenizer] if tokenizer is not None else []
+    if recipe.hardware.devices > 1:
+        command += ["--out", f"{_stem(name)}-run"]
+    return python_line(recipe, command)
+
+
+def python_line(recipe: Recipe, arguments: Sequence[str]) -> str:
+    """Return the shell command that runs mcp-bench with these arguments on the recipe's devices.
+
+    After `--`, torchrun takes no option for an abbreviation of its own (`--start` for `--start-method`).
+    """
     if recipe.hardware.devices == 1:
-        return shlex.join(["mcp-bench", *command])
-    command += ["--out", f"{_stem(name)}-run"]
-    return f"{_torchrun(recipe)} -m mcp_bench.bridge.cli.root {shlex.join(command)}"
+        return shlex.join(["mcp-bench", *arguments])
+    return f"{_torchrun(recipe)} -m -- mcp_bench.bridge.cli.root {shlex.join(arguments)}"
 
 
 def launcher_arguments(recipe: Recipe) -> list[str]:

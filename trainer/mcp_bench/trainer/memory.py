@@ -25,7 +25,7 @@ BATCH = 16
 
 Part = Literal["weights", "gradients", "optimizer", "gathered", "activations", "logits"]
 LearningPart = Literal[
-    "weights", "gradients", "optimizer", "reference", "teacher", "activations", "logits", "cache"
+    "weights", "gradients", "optimizer", "reference", "teacher", "activations", "logits", "cache", "engine"
 ]
 
 
@@ -51,25 +51,33 @@ def device_memory(recipe: Recipe) -> dict[Part, int]:
 def learning_memory(recipe: Recipe) -> dict[LearningPart, int]:
     """Return the bytes that each part of `train rl` takes, with its engine, on one device.
 
-    The engine answers with the weights that are trained. `reference` is the start; `teacher` is that of
-    `sdpo`, which the other algorithms lack. `cache` is what the engine needs to decode its full batch at the
-    greatest length; it takes more where there is more. Logits are stored as a whole, with their gradient, and
-    those of sampled tokens four times in 32 bits: as if all tokens of a micro-batch were sampled.
+    The engine answers with the weights that are trained. Several devices have a part of the weights each,
+    and the first one, whose need this is, has all of them besides, for the `engine`. `reference` is the
+    start; `teacher` is that of `sdpo`, which the other algorithms lack. `cache` is what the engine needs to
+    decode its full batch at the greatest length; it takes more where there is more. Logits are those of
+    sampled tokens, with their gradient, and four times in 32 bits: as if half of a micro-batch were sampled.
+    A vLLM server takes nothing of these devices.
     """
-    size, tokens = recipe.architecture, recipe.rl.row_tokens
+    size, tokens, shards = recipe.architecture, recipe.rl.row_tokens, recipe.hardware.devices
     trained = sum(size.parameters().values())
     narrow, compute = recipe.training.precision == "bf16", compute_bytes(recipe)
     wide = 2 if narrow else 4
+    answers = wide if shards == 1 else compute
     keys = sum(layer.kind != LINEAR for layer in size.layers()) * size.num_key_value_heads * size.head_dim
+    layers = _layer_bytes(recipe, tokens)
+    saved, here = sum(layers), recipe.rl.engine.kind == "torch"
+    if shards > 1 and recipe.training.checkpointing != "off":
+        saved = size.num_hidden_layers * size.hidden_size * compute + max(layers)
     return {
-        "weights": trained * wide,
-        "gradients": trained * wide,
-        "optimizer": trained * 2 * wide,
-        "reference": trained * wide,
-        "teacher": trained * wide,
-        "activations": tokens * sum(_layer_bytes(recipe, tokens)),
-        "logits": tokens * size.vocab_size * (2 * compute + 4 * 4),
-        "cache": BATCH * recipe.data.max_length * 2 * keys * wide,
+        "weights": trained * wide // shards,
+        "gradients": trained * wide // shards,
+        "optimizer": trained * 2 * wide // shards,
+        "reference": trained * wide // shards,
+        "teacher": trained * wide // shards,
+        "activations": tokens * saved,
+        "logits": tokens // 2 * size.vocab_size * (2 * compute + 4 * 4),
+        "cache": BATCH * recipe.data.max_length * 2 * keys * answers if here else 0,
+        "engine": trained * answers if here and shards > 1 else 0,
     }
 
 

@@ -169,13 +169,20 @@ def _memory(recipe: Recipe) -> Iterator[str]:
     )
 
 
-def whole_on_one_device(recipe: Recipe) -> None:
+def can_learn(recipe: Recipe) -> None:
     """Refuse recipes that cannot learn from reward.
 
     Raises:
-        WrongUseError: the recipe has adapters, or several devices.
+        WrongUseError: the recipe has adapters, or splits model or sequences in a way that does not work here.
     """
+    hardware = recipe.hardware
     if recipe.lora is not None:
         raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
-    if recipe.hardware.devices > 1:
-        raise WrongUseError("learning from reward runs on one device: set hardware.devices=1")
+    if hardware.context_parallel > 1:
+        raise WrongUseError("learning from reward keeps each row whole: set hardware.context_parallel=1")
+    if hardware.devices > 1 and hardware.sharding != "fsdp2":
+        raise WrongUseError("learning from reward on several devices needs hardware.sharding=fsdp2")
+    if hardware.devices > 1 and recipe.training.optimizer == "muon":
+        raise WrongUseError(
+            "training.optimizer muon works on whole matrices, but fsdp2 splits them: use adamw"
+        )

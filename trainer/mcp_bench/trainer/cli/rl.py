@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
 from mcp_bench.trainer.methods import Learning
+
+if TYPE_CHECKING:
+    from mcp_bench.trainer.recipe import Recipe
+    from mcp_bench.trainer.rl.folder import RLFolder
 
 EPILOG = """\b
 Examples:
@@ -20,6 +24,7 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --follow larger-model
   mcp-bench train rl --resume learned
+  torchrun --nproc-per-node=8 -m mcp_bench.bridge.cli.root train rl --resume learned
 """
 
 
@@ -96,28 +101,47 @@ def rl(
     limit_spinning()
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rl.folder import RLFolder
-    from mcp_bench.trainer.rl.run import learn
     from mcp_bench.trainer.rl.start import begin
+    from mcp_bench.trainer.rl.together import join, tell_all
+    from mcp_bench.trainer.sft import processes
 
     if resume is not None:
         folder = RLFolder(resume.absolute())
         folder.read()
+        _, loaded = load_recipe(str(folder.recipe))
+        join(loaded)
     else:
         if recipe is None or start is None:
             raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and --start, or use --resume")
-        folder = begin(recipe, overrides, start, out, choices)
-    click.echo(f"Run: {folder.path}", err=True)
-    if folder.model.is_dir():
-        click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
-        if as_json:
-            click.echo(json.dumps(folder.summary()))
-        return
-    _, loaded = load_recipe(str(folder.recipe))
-    try:
-        done = learn(folder, loaded, lambda line: click.echo(line, err=True))
-    except BaseException:
-        click.echo(f"Resume with: mcp-bench train rl --resume {folder.path}", err=True)
-        raise
-    if as_json:
+        _, loaded = load_recipe(recipe, overrides)
+        join(loaded)
+        made = begin(recipe, overrides, start, out, choices).path if processes.rank() == 0 else ""
+        folder = RLFolder(Path(tell_all(str(made))))
+    done = _learn(folder, loaded, first=processes.rank() == 0)
+    if as_json and done is not None:
         click.echo(json.dumps(done))
-    click.echo(f"Done: {done['model']}", err=True)
+
+
+def _learn(folder: RLFolder, recipe: Recipe, *, first: bool) -> dict[str, Any] | None:
+    """Run what is left, and return a summary; None in other processes than the first."""
+    from mcp_bench.trainer.rl.prepare import learn_along
+    from mcp_bench.trainer.rl.run import learn
+    from mcp_bench.trainer.rl.together import leave
+
+    try:
+        if not first:
+            learn_along(folder, recipe)
+            return None
+        click.echo(f"Run: {folder.path}", err=True)
+        if folder.model.is_dir():
+            click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
+            return folder.summary()
+        done = learn(folder, recipe, lambda line: click.echo(line, err=True))
+        click.echo(f"Done: {done['model']}", err=True)
+        return done
+    except BaseException:
+        if first:
+            click.echo(f"Resume with: mcp-bench train rl --resume {folder.path}", err=True)
+        raise
+    finally:
+        leave()

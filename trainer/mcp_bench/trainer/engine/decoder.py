@@ -35,6 +35,7 @@ class Decoder(ABC):
         Change weights only between requests.
         """
 
+    @abstractmethod
     def check(self) -> None:
         """Check that requests can still be answered.
 

@@ -92,6 +92,9 @@ class Engine(Decoder):
     def weights_changed(self) -> None:
         self._outdated = True
 
+    def check(self) -> None:
+        """Do nothing: this engine ends with its process only."""
+
     def _run(self) -> None:
         with torch.inference_mode():
             while not self._ended:

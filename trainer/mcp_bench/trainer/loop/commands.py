@@ -70,7 +70,9 @@ def run(
     if log is None:
         click.echo(f"$ mcp-bench {_shown(arguments)}", err=True)
     with TemporaryFile() as answer, nullcontext(STDERR) if log is None else log.open("ab") as stderr:
-        argv = [sys.executable, *launcher, *MODULE, *arguments]
+        # torchrun takes what follows -- as it is
+        module = ("-m", "--", MODULE[1]) if launcher else MODULE
+        argv = [sys.executable, *launcher, *module, *arguments]
         code = _exit_code(argv, answer if wants_json else stderr, stderr)
         answer.seek(0)
         document = json.loads(answer.read() or "null")

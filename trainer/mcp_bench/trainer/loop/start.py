@@ -14,7 +14,7 @@ from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.refusals import whole_on_one_device
+from mcp_bench.trainer.refusals import can_learn
 
 OURS = (
     *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit", "--model", "--path"),
@@ -45,7 +45,7 @@ def begin(
     refuse_own(settings.record_options, OURS, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm not in (*IMITATION, *PAIRS):
-        whole_on_one_device(load_recipe(recipe, overrides)[1])
+        can_learn(load_recipe(recipe, overrides)[1])
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]
         if asked.lora is not None or asked.data.packing:

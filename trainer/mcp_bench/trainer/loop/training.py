@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.trainer.launch import launcher_arguments
-from mcp_bench.trainer.loop.commands import FruitlessStepError, run
+from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.loop.folder import Outcome, read_step
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
@@ -77,8 +77,11 @@ def learn_online(recipe: Path, start: Path, tasks: Path, out: Path, options: Seq
         shutil.rmtree(out, ignore_errors=True)
         command = [str(recipe), "--start", str(start), "--tasks", str(tasks), "--out", str(out), *options]
     try:
-        run(["train", "rl", *command])
-    except FruitlessStepError:
+        run(["train", "rl", *command], launcher=launcher_arguments(load_recipe(str(recipe))[1]))
+    except StepFailedError as error:
+        # torchrun has one exit code for all failures
+        if not isinstance(error, FruitlessStepError) and not (out / "stopped.json").is_file():
+            raise
         why = (read_step(out / "stopped.json") or {}).get("why", "no figures")
         return {"model": None, "why": f"a guard stopped it: {why}", "start": str(start), **rl_figures(out)}
     return {"model": str(out / "model"), "start": str(start), **rl_figures(out)}

@@ -2,6 +2,7 @@
 
 settings.json    what was asked for
 recipe.yaml      the recipe with its overrides
+chat_template.jinja  that of the engine, if the model's own has no tools
 steps/7/         what the step rolled out: its recordings (*.run.json), and record.log
 metrics.jsonl    a line for each step
 stopped.json     why a guard stopped it, if one did
@@ -66,6 +67,7 @@ class RLFolder:
         self.metrics = path / "metrics.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
+        self.template = path / "chat_template.jinja"
         self.stopped = path / "stopped.json"
 
     def read(self) -> RunSettings:

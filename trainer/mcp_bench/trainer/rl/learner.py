@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -20,6 +21,20 @@ from mcp_bench.trainer.rl.loss import (
     trusted,
 )
 from mcp_bench.trainer.rl.settings import RL
+from mcp_bench.trainer.rl.together import (
+    add_up,
+    everywhere,
+    mine,
+    set_state,
+    set_weights,
+    shares,
+    state_of,
+    weights_of,
+    whole,
+)
+from mcp_bench.trainer.sft import processes
+
+MEASURED = ("loss", "entropy", "mismatch", "distrusted", "clipped", "kl", "teacher")
 
 
 @dataclass(frozen=True)
@@ -53,7 +68,10 @@ class Gap:
 
 
 class Learner:
-    """A model, its optimizer, a frozen copy of the start, and a teacher for algorithms with one."""
+    """A model, its optimizer, a frozen copy of the start, and a teacher for algorithms with one.
+
+    Each of several processes has one, with its part of the weights; see `together`.
+    """
 
     def __init__(
         self, model: Any, reference: Any, optimizer: torch.optim.Optimizer, settings: RL, *,
@@ -73,9 +91,11 @@ class Learner:
         self.teacher = teacher
         self.model, self.reference, self.optimizer, self.settings = model, reference, optimizer, settings
         self._most, self._precision = max_grad_norm, precision
+        self._states: dict[str, Any] = {}
         for group in optimizer.param_groups:
             group.setdefault("top", group["lr"])
 
+    @everywhere
     def learn(self, rows: Sequence[Weighted], *, surrogate: Surrogate, rate: float) -> Figures:
         """Make the updates of a step.
 
@@ -91,16 +111,19 @@ class Learner:
             group["lr"] = group["top"] * rate
         total = sum(int(weighted.row.sampled.sum()) for weighted in rows)
         weight = sum(int(weighted.row.sampled.sum()) * weighted.scale for weighted in rows)
-        sums: dict[str, float] = {}
+        sums = dict.fromkeys(MEASURED, 0.0)
         gradient = 0.0
         for update in range(self.settings.updates):
-            for batch in micro_batches(rows, self.settings.row_tokens):
-                found = self._backward(batch, surrogate, weight)
-                if update == 0:
+            for batch, counts in shares(list(micro_batches(rows, self.settings.row_tokens))):
+                taken = batch if counts else [replace(one, scale=0.0) for one in batch]
+                found = self._backward(taken, surrogate, weight)
+                if update == 0 and counts:
                     for name, value in found.items():
-                        sums[name] = sums.get(name, 0.0) + value
+                        sums[name] += value
+            if update == 0:
+                sums = add_up(sums)
             norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._most)
-            gradient = float(norm)
+            gradient = float(whole(norm))
             if not (math.isfinite(gradient) and math.isfinite(sums["loss"])):
                 self.optimizer.zero_grad()
                 raise FloatingPointError(f"the loss is {sums['loss']}, the norm of its gradient {gradient}")
@@ -137,7 +160,8 @@ class Learner:
         if settings.kl:
             each = each + settings.kl * kl
         loss = (each * scale).sum() / weight
-        loss.backward()  # type: ignore[no-untyped-call]
+        scaled = loss * processes.count()  # gradients of several processes are averaged
+        scaled.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
             ratio = (logprobs - sampled).exp()
             outside = (ratio < 1 - bounds.below) | (ratio > 1 + bounds.above)
@@ -151,26 +175,61 @@ class Learner:
                 "teacher": float(followed.sum()),
             }
 
+    @everywhere
     @torch.no_grad()
     def gap(self, rows: Sequence[Weighted]) -> Gap:
         """Return the gap between the teacher and the policy as it sampled."""
-        sums: dict[bool, list[float]] = {True: [], False: []}
-        counts = {True: 0, False: 0}
-        for batch in micro_batches(rows, self.settings.row_tokens):
+        sums = dict.fromkeys(("solved", "failed", "solved_tokens", "failed_tokens"), 0.0)
+        for batch, counts in shares(list(micro_batches(rows, self.settings.row_tokens))):
             found = self._chosen(self.teacher, [hinted(one) for one in batch])
             sizes = [int(one.row.sampled.sum()) for one in batch]
             for one, logprobs in zip(batch, torch.split(found, sizes), strict=True):
-                sampled = float(one.row.logprobs[one.row.sampled].sum())
-                sums[one.solved].append(float(logprobs.sum()) - sampled)
-                counts[one.solved] += len(logprobs)
-        means = {kind: sum(sums[kind]) / count if count else None for kind, count in counts.items()}
-        return Gap(means[True], means[False])
+                if counts:
+                    kind = "solved" if one.solved else "failed"
+                    sampled = float(one.row.logprobs[one.row.sampled].sum())
+                    sums[kind] += float(logprobs.sum()) - sampled
+                    sums[f"{kind}_tokens"] += len(logprobs)
+        sums = add_up(sums)
+        solved, failed = (
+            sums[kind] / sums[f"{kind}_tokens"] if sums[f"{kind}_tokens"] else None
+            for kind in ("solved", "failed")
+        )
+        return Gap(solved, failed)
 
+    @everywhere
     @torch.no_grad()
     def follow(self, share: float) -> None:
         """Move the teacher towards the policy by this share of the way (an exponential moving average)."""
-        for theirs, ours in zip(self.teacher.parameters(), self.model.parameters(), strict=True):
+        for theirs, ours in zip(mine(self.teacher), mine(self.model), strict=True):
             theirs.lerp_(ours.to(theirs.dtype), share)
+
+    @everywhere
+    def weights(self) -> dict[str, Any]:
+        """Return the weights of the policy; of several processes, the first has them."""
+        return weights_of(self.model)
+
+    @everywhere
+    def state(self, *, teacher: bool) -> dict[str, Any]:
+        """Return what `restore` needs to go on; of several processes, the first has it.
+
+        Args:
+            teacher: whether the teacher's weights are a part of it.
+        """
+        state = {"model": weights_of(self.model), "optimizer": state_of(self.model, self.optimizer)}
+        return state | ({"teacher": weights_of(self.teacher)} if teacher else {})
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from a state."""
+        self._states = state
+        self._restore(teacher="teacher" in state)
+
+    @everywhere
+    def _restore(self, *, teacher: bool) -> None:
+        state, self._states = self._states, {}  # large, and told to nobody: FSDP sends each its part
+        set_weights(self.model, state.get("model", {}))
+        set_state(self.model, self.optimizer, state.get("optimizer", {}))
+        if teacher:
+            set_weights(self.teacher, state.get("teacher", {}))
 
     def _chosen(self, model: Any, batch: Sequence[Weighted]) -> Tensor:
         logits, tokens, _ = self._logits(model, batch)
@@ -188,14 +247,23 @@ class Learner:
             chosen[number, :length] = torch.from_numpy(one.row.sampled)
         device = next(model.parameters()).device
         ids, mask, chosen = ids.to(device), mask.to(device), chosen.to(device)
-        with torch.autocast(device.type, dtype=self._precision, enabled=self._precision is not None):
-            made = model(input_ids=ids, attention_mask=mask, use_cache=False).logits
         wanted = chosen[:, 1:]  # the logits at a token are for the next one
+        places = wanted.any(dim=0).nonzero()[:, 0]
+        keep = {"logits_to_keep": places} if takes_places(model) else {}
+        with torch.autocast(device.type, dtype=self._precision, enabled=self._precision is not None):
+            made = model(input_ids=ids, attention_mask=mask, use_cache=False, **keep).logits
+        if not keep:
+            made = made[:, places]
         return (
-            made[:, :-1][wanted].float() / self.settings.temperature,
+            made[wanted[:, places]].float() / self.settings.temperature,
             ids[:, 1:][wanted],
             wanted.nonzero()[:, 0],
         )
+
+
+def takes_places(model: Any) -> bool:
+    """Return whether a model computes the logits of some places only."""
+    return "logits_to_keep" in inspect.signature(model.forward).parameters
 
 
 def hinted(one: Weighted) -> Weighted:

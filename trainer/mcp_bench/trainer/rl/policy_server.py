@@ -60,20 +60,32 @@ def serve_policy(loaded: Loaded, model: str, policy: Policy) -> Iterator[Endpoin
             serving.cancel()
 
 
-def load_policy(template: Path, folder: str, recipe: Recipe) -> Loaded:
+def load_policy(template: Path, folder: str, recipe: Recipe, *, device: str | None = None) -> Loaded:
     """Load a model as the recipe has it, with its engine.
 
     Args:
         template: file for the chat template, if the model's own has no tools.
         folder: the model.
         recipe: device and precision.
+        device: where to load it, in place of the recipe's.
     """
     checkpoint = with_tools(read_checkpoint(Path(folder)))
     if not checkpoint.own_template:
         template.write_text(checkpoint.chat_template, encoding="utf-8")
     parsers = choose_parsers(checkpoint, None, None)
     return load(
-        folder, calls=parsers.tool_calls, reasoning=parsers.reasoning, device=recipe.hardware.device,
-        dtype="bfloat16" if recipe.training.precision == "bf16" else "float32",
+        folder, calls=parsers.tool_calls, reasoning=parsers.reasoning,
+        device=device or recipe.hardware.device,
+        dtype="bfloat16" if in_16_bits(recipe) else "float32",
         template=None if checkpoint.own_template else template,
     )  # fmt: skip
+
+
+def in_16_bits(recipe: Recipe) -> bool:
+    """Return whether the engine has 16-bit weights.
+
+    With `bf16-mixed`, a single process answers with the 32-bit weights that it trains; the engine of several
+    has weights of its own.
+    """
+    precision = recipe.training.precision
+    return precision == "bf16" or (precision == "bf16-mixed" and recipe.hardware.devices > 1)

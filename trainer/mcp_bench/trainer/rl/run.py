@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import time
 from collections.abc import Callable, Sequence
@@ -27,12 +26,11 @@ from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError, Watch
 from mcp_bench.trainer.rl.hints import Hints
-from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
-from mcp_bench.trainer.rl.teacher import set_teacher
+from mcp_bench.trainer.rl.prepare import load_alone, make_learner
+from mcp_bench.trainer.rl.together import several
 from mcp_bench.trainer.rl.vllm_engine import with_engine
 from mcp_bench.trainer.sft.model import save_result
-from mcp_bench.trainer.sft.muon import MuonAdamW
 
 Report = Callable[[str], object]
 
@@ -56,7 +54,8 @@ def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
             run.measure(report)
         for step in range(begun + 1, settings.steps + 1):
             run.take(step, report)
-    save_result(run.loaded.model, run.loaded.model.state_dict(), run.loaded.tokenizer, folder.model)
+        weights = run.learner.weights()
+    save_result(run.loaded.model, weights, run.loaded.tokenizer, folder.model)
     return folder.summary()
 
 
@@ -69,27 +68,12 @@ class _Run:
         self.rollouts: Rollouts
         self.model = model_name(folder.path.name)
         self.algorithm = ALGORITHMS[settings.algorithm]
-        loaded = load_policy(folder.path / "chat_template.jinja", settings.start, recipe)
+        # a server reads the copy of several processes from the disk: it needs no GPU
+        device = "cpu" if several() and recipe.rl.engine.kind == "vllm" else None
+        loaded = load_policy(folder.template, settings.start, recipe, device=device)
         self.loaded = with_engine(loaded, folder.path / "engine", recipe)
-        self.loaded.model.requires_grad_(requires_grad=True)
-        model = self.loaded.model
-        training = recipe.training
-        if training.optimizer == "muon":
-            optimizer: torch.optim.Optimizer = MuonAdamW(
-                model, lr=recipe.rl.learning_rate, muon_lr=recipe.rl.muon_learning_rate,
-                weight_decay=training.weight_decay,
-            )  # fmt: skip
-        else:
-            optimizer = torch.optim.AdamW(
-                model.parameters(), lr=recipe.rl.learning_rate, betas=(0.9, 0.95),
-                weight_decay=training.weight_decay,
-            )  # fmt: skip
-        half = torch.bfloat16 if training.precision == "bf16-mixed" else None
-        reference = copy.deepcopy(model).requires_grad_(requires_grad=False)
-        self.learner = Learner(
-            model, reference, optimizer, recipe.rl, max_grad_norm=training.max_grad_norm, precision=half
-        )
-        self.teacher = set_teacher(self.learner, folder, settings, recipe)
+        trained = load_alone(settings.start, recipe) if several() else self.loaded.model
+        self.learner, self.teacher = make_learner(trained, folder, settings, recipe)
         self.hints = Hints(self.loaded) if self.algorithm.teacher == "self" else None
         self.curriculum = Curriculum(settings.tasks, lambda task: family(task, task), settings.seed)
         self.watch = Watch(recipe.rl.guards)
@@ -101,13 +85,10 @@ class _Run:
         self.folder.keep_steps(self.step)
         if found:
             state = torch.load(found / "state.pt", weights_only=False)
-            self.loaded.model.load_state_dict(state["model"])
-            self.learner.optimizer.load_state_dict(state["optimizer"])
+            self.learner.restore(state)
             self.curriculum.restore(state["curriculum"])
             self.watch.restore(state["watch"])
-            if "teacher" in state:
-                self.learner.teacher.load_state_dict(state["teacher"])
-            self.loaded.engine.weights_changed()
+            self._answer_with_new_weights()
         return self.step
 
     def take(self, step: int, report: Report) -> None:
@@ -133,7 +114,8 @@ class _Run:
             write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
             raise CollapsedError(why) from None
         self.step = step
-        self.loaded.engine.weights_changed()
+        if "loss" in line:
+            self._answer_with_new_weights()
         seconds = {"rollout_seconds": rolled - started, "seconds": time.monotonic() - started}
         line = {"step": step, **line, **{name: round(value, 2) for name, value in seconds.items()}}
         self.folder.add(line)
@@ -229,16 +211,15 @@ class _Run:
 
     def _save(self, step: int) -> None:
         made = self.folder.new_checkpoint(step)
-        state = {
-            "model": self.loaded.model.state_dict(),
-            "optimizer": self.learner.optimizer.state_dict(),
-            "curriculum": self.curriculum.state(),
-            "watch": self.watch.state(),
-        }
-        if self.hints is not None:
-            state["teacher"] = self.learner.teacher.state_dict()
-        torch.save(state, made / "state.pt")
+        state = self.learner.state(teacher=self.hints is not None)
+        watched = {"curriculum": self.curriculum.state(), "watch": self.watch.state()}
+        torch.save({**state, **watched}, made / "state.pt")
         self.folder.keep(made, step)
+
+    def _answer_with_new_weights(self) -> None:
+        if several():  # the engine has a copy
+            self.loaded.model.load_state_dict(self.learner.weights())
+        self.loaded.engine.weights_changed()
 
 
 def _groups(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

@@ -12,7 +12,7 @@ from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
-from mcp_bench.trainer.refusals import whole_on_one_device
+from mcp_bench.trainer.refusals import can_learn
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.vllm_engine import check_engine
@@ -36,7 +36,7 @@ def begin(
         UnknownNameError: the recipe, the benchmark or a task is unknown.
     """
     _, loaded = load_recipe(recipe, overrides)
-    whole_on_one_device(loaded)
+    can_learn(loaded)
     check_engine(loaded)
     folder = _whole(start)
     variables(choices["agent"], "")

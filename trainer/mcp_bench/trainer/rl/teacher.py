@@ -17,8 +17,8 @@ from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.collect import Rollouts
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError
-from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
+from mcp_bench.trainer.rl.together import several
 
 
 class OtherModel:
@@ -67,20 +67,29 @@ class OtherModel:
             )
 
 
-def set_teacher(
-    learner: Learner, folder: RLFolder, settings: RunSettings, recipe: Recipe
-) -> OtherModel | None:
-    """Give a learner the teacher of its algorithm, and return it if it is another model."""
+def make_teacher(
+    reference: Any, folder: RLFolder, settings: RunSettings, recipe: Recipe
+) -> tuple[Any, OtherModel | None]:
+    """Return the model that a policy follows, and the same as `OtherModel` if it is another one.
+
+    Args:
+        reference: the start, frozen.
+        folder: the run's.
+        settings: what was asked for.
+        recipe: the recipe.
+    """
     kind = ALGORITHMS[settings.algorithm].teacher
     if kind == "self":
         frozen = recipe.rl.distillation.teacher == "frozen"
-        learner.teacher = learner.reference if frozen else copy.deepcopy(learner.reference)
-    if kind != "model":
-        return None
+        return (reference if frozen else copy.deepcopy(reference)), None
+    if kind is None:
+        return None, None
     assert settings.teacher is not None  # noqa: S101 - checked at the start
     loaded = load_policy(folder.path / "teacher.jinja", settings.teacher, recipe)
-    learner.teacher = loaded.model.requires_grad_(requires_grad=False)
-    return OtherModel(loaded, folder.path / "teacher.json")
+    loaded.model.requires_grad_(requires_grad=False)
+    # of several processes, each gets a part of a copy: the engine keeps the whole
+    model = copy.deepcopy(loaded.model) if several() else loaded.model
+    return model, OtherModel(loaded, folder.path / "teacher.json")
 
 
 def _reward(attempts: Sequence[Attempt]) -> float:

@@ -1,0 +1,74 @@
+"""Prepare the learner of a run: the policy, the start that it is compared with, its teacher and optimizer."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import torch
+
+from mcp_bench.trainer.base_weights import load_weights
+from mcp_bench.trainer.engine.load import find_device
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.learner import Learner
+from mcp_bench.trainer.rl.teacher import OtherModel, make_teacher
+from mcp_bench.trainer.rl.together import follow, split
+from mcp_bench.trainer.sft.muon import MuonAdamW
+
+
+def make_learner(
+    policy: Any, folder: RLFolder, settings: RunSettings, recipe: Recipe
+) -> tuple[Learner, OtherModel | None]:
+    """Return the learner of a run, and the other model that it follows, if it follows one.
+
+    Args:
+        policy: the model to train. Several processes load it anew, since an engine needs it whole.
+        folder: the run's.
+        settings: what was asked for.
+        recipe: the recipe.
+    """
+    reference = copy.deepcopy(policy).requires_grad_(requires_grad=False)
+    teacher, other = make_teacher(reference, folder, settings, recipe)
+    if teacher is not None and teacher is not reference:
+        split(teacher)
+    split(reference)
+    policy = split(policy.requires_grad_(requires_grad=True))
+    half = torch.bfloat16 if recipe.training.precision == "bf16-mixed" else None
+    most = recipe.training.max_grad_norm
+    learner = Learner(
+        policy, reference, _optimizer(policy, recipe), recipe.rl, max_grad_norm=most, precision=half,
+        teacher=teacher,
+    )  # fmt: skip
+    return learner, other
+
+
+def learn_along(folder: RLFolder, recipe: Recipe) -> None:
+    """Be one of the other processes of a run, until its end."""
+    settings = folder.read()
+    torch.manual_seed(settings.seed)
+    learner, _ = make_learner(load_alone(settings.start, recipe), folder, settings, recipe)
+    follow(learner)
+
+
+def load_alone(start: str, recipe: Recipe) -> Any:
+    """Return a model to train, without an engine."""
+    narrow = recipe.training.precision == "bf16"
+    model = load_weights(start, dtype=torch.bfloat16 if narrow else torch.float32)
+    model = model.to(find_device(recipe.hardware.device))
+    if recipe.training.checkpointing != "off":
+        model.gradient_checkpointing_enable({"use_reentrant": False})
+        return model.train()
+    return model.eval()
+
+
+def _optimizer(policy: Any, recipe: Recipe) -> torch.optim.Optimizer:
+    training = recipe.training
+    if training.optimizer == "muon":
+        return MuonAdamW(
+            policy, lr=recipe.rl.learning_rate, muon_lr=recipe.rl.muon_learning_rate,
+            weight_decay=training.weight_decay,
+        )  # fmt: skip
+    return torch.optim.AdamW(
+        policy.parameters(), lr=recipe.rl.learning_rate, betas=(0.9, 0.95), weight_decay=training.weight_decay
+    )
