@@ -188,12 +188,9 @@ class VllmEngine(Decoder):
     async def _answer(self, request: Request) -> None:
         try:
             if request.constraint is not None:
-                raise ApiError(
-                    "the policy's engine is vLLM: use tool_choice auto or none, and no strict tools"
-                )
-            made = self._completion(
-                request, await self._post("/v1/completions", "answer", self._body(request))
-            )
+                raise ApiError("rollouts on vLLM know tool_choice auto and none only, and no strict tools")
+            answer = await self._post("/v1/completions", "answer", self._body(request))
+            made = self._completion(request, answer)
         except Exception as error:
             if request.done.set_running_or_notify_cancel():
                 request.done.set_exception(error)
