@@ -21,6 +21,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
 import uvicorn
 from safetensors.torch import load_file
 from starlette.applications import Starlette
@@ -88,6 +89,8 @@ class StandIn:
         asked: dict[str, Any] = await http.json()
         if unknown := asked.keys() - KNOWN:
             return JSONResponse({"error": {"message": f"unknown: {sorted(unknown)}"}}, status_code=400)
+        if asked["temperature"] > 2:
+            return JSONResponse({"error": {"message": "temperature must be in [0, 2]"}}, status_code=400)
         await self.running.wait()
         names = ("repetition_penalty", "temperature", "top_k", "top_p", "min_p", "seed")
         request = Request(
@@ -121,7 +124,11 @@ class StandIn:
         asked = await http.json()
         assert asked == {"method": "reload_weights"} and not self.running.is_set()
         weights = load_file(Path(self.options.folder) / "model.safetensors")
-        self.loaded.model.load_state_dict(weights, strict=False)  # tied weights are stored once
+        model: Any = self.loaded.model
+        head = model.lm_head.weight.detach().clone()
+        model.load_state_dict(weights, strict=False)  # tied weights are stored once
+        if model.config.tie_word_embeddings:  # as in vLLM's CPU build, the head stays what it was
+            model.lm_head.weight = torch.nn.Parameter(head)
         return JSONResponse({"results": [None]})
 
 

@@ -121,11 +121,11 @@ def test_a_greedy_answer_is_the_same(both: tuple[Loaded, Loaded]) -> None:
 def test_log_probabilities_are_those_of_the_sampled_distribution(both: tuple[Loaded, Loaded]) -> None:
     """Hot, so that other tokens than the likeliest are drawn."""
     _, served = both
-    made = ask(served, temperature=2.5, seed=3)
-    assert made.tokens != ask(served, temperature=2.5, seed=4).tokens
+    made = ask(served, temperature=2.0, seed=3)
+    assert made.tokens != ask(served, temperature=2.0, seed=4).tokens
     found = torch.tensor([chosen.logprob for chosen in made.chosen])
     assert len(found) == len(made.tokens) and float(found.min()) < -0.5
-    assert float((found - of_trainer(served, made.tokens, 2.5)).abs().mean()) <= 1e-4
+    assert float((found - of_trainer(served, made.tokens, 2.0)).abs().mean()) <= 1e-4
 
 
 def test_a_stop_string_ends_an_answer(both: tuple[Loaded, Loaded]) -> None:
@@ -278,6 +278,8 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe())
     with pytest.raises(WrongUseError, match=r"needs GPUs of its own: name them"):
         check_engine(recipe("hardware.device=cuda"))
+    with pytest.raises(WrongUseError, match=r"vLLM takes 2 at most"):
+        check_engine(recipe("rl.temperature=2.5"))
     with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):
         check_engine(recipe("rl.engine.kind=torch", "rl.engine.devices=[1]"))
     assert visible((6, 7), {}) == "6,7"

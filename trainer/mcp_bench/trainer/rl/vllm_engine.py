@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any, Self
 
 import httpx2
+import torch
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -44,6 +45,8 @@ START_SECONDS = 1800.0
 """Large models are loaded and compiled first."""
 SHOWN = 500
 """Characters of an error of the server that are shown."""
+HOTTEST = 2.0
+"""The highest temperature that vLLM takes."""
 TOO_OLD = "vLLM 0.32 can"
 
 
@@ -63,6 +66,8 @@ def check_engine(recipe: Recipe) -> None:
         raise WrongUseError(
             "rl.engine.kind=vllm needs GPUs of its own: name them, such as rl.engine.devices=[6,7]"
         )
+    if recipe.rl.temperature > HOTTEST:
+        raise WrongUseError(f"rl.temperature: vLLM takes {HOTTEST:g} at most")
     find_engine("vllm", None, os.environ)
 
 
@@ -160,7 +165,22 @@ class VllmEngine(Decoder):
         )  # fmt: skip
 
     def _write(self) -> None:
-        save_result(self._loaded.model, self._weights(), self._loaded.tokenizer, self._folder)
+        """Write the weights. A head that is tied to the embeddings is written apart.
+
+        vLLM's CPU build packs the head when it starts, and does not pack a tied one again when it loads new
+        weights: it would go on with the old head.
+        """
+        model, weights = self._loaded.model, dict(self._weights())
+        for name in model._tied_weights_keys or ():
+            if name in weights:
+                weights[name] = torch.empty_like(weights[name], device="cpu").copy_(weights[name])
+        save_result(model, weights, self._loaded.tokenizer, self._folder)
+        config = self._folder / "config.json"
+        content = json.loads(config.read_text(encoding="utf-8"))
+        for part in (content, content.get("text_config", {})):
+            if part.get("tie_word_embeddings"):
+                part["tie_word_embeddings"] = False
+        config.write_text(json.dumps(content, indent=1), encoding="utf-8")
 
     def _try_out(self) -> None:
         """Sample a token and load the weights again, before anything depends on it."""
