@@ -12,6 +12,10 @@ Stages (`gpu_stages.py` has the work):
     train          `train sft smollm2-135m-gpu` on --data; without trl or datasets, by a plain loop
     1b-16k, 1b-64k a model of 1.2 billion parameters from random weights: speed, and memory against the plan
     lora-RECIPE    the LoRA recipes from random weights of their sizes, a few steps
+    grpo           `train rl smollm2-135m-grpo`, from what `train` made, on training tasks of level 1
+    grpo-after     what that made, graded as `after`, which is the score before it
+
+The last two run only where --stage names them.
 
 --data is an export of the oracle's episodes, made before. A stage that needs a package that is not here is
 "not run". OUT/state.json has the results; the same command continues with the stages that have none, and
@@ -35,7 +39,9 @@ STAGES = (
     *("machine", "base", "before", "train", "after", "1b-16k", "1b-64k"),
     *(f"lora-{recipe}" for recipe in LORA),
 )
-NEEDS = {"before": "base", "train": "base", "after": "train"}
+APART = ("grpo", "grpo-after")
+"""Stages that run only when they are named."""
+NEEDS = {"before": "base", "train": "base", "after": "train", "grpo": "train", "grpo-after": "grpo"}
 NOT_HERE = 3
 """Exit code of a stage that needs something that is not here."""
 
@@ -117,7 +123,7 @@ def table(stages: Mapping[str, dict[str, Any]]) -> str:
     machine = stages.get("machine", {})
     lines = [f"{machine.get('name', 'machine not measured')}, {machine.get('software', '')}", ""]
     lines += ["| stage | seconds | result |", "|---|---:|---|"]
-    for stage in STAGES:
+    for stage in (*STAGES, *(name for name in APART if name in stages)):
         found = stages.get(stage, {"status": "not run", "why": "not yet"})
         words = (
             "; ".join(f"{name} {value}" for name, value in found.get("figures", {}).items())
@@ -139,7 +145,9 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--base", type=Path, help="SmolLM2's GGUF file, or its parts without .partN")
     parser.add_argument("--data", type=Path, help="rows to train on (mcp-bench export)")
-    parser.add_argument("--stage", action="append", choices=STAGES, help="only this stage (repeatable)")
+    parser.add_argument(
+        "--stage", action="append", choices=(*STAGES, *APART), help="only this stage (repeatable)"
+    )
     parser.add_argument("--minutes", type=float, default=ALL_MINUTES, help="for all stages of this call")
     parser.add_argument("--device", default="cuda", choices=["cuda", "cpu"])
     parser.add_argument("--tiny", action="store_true", help="tiny sizes: tests the script")

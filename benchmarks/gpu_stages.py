@@ -33,6 +33,7 @@ TINY_LINEAR = {
 SCORED = 8
 """One of this many tokens is trained on, as in agents' conversations."""
 STEPS, WARM = 6, 2
+GRPO_STEPS = 20
 
 
 class Stages:
@@ -50,6 +51,8 @@ class Stages:
             return self.long(16384 if stage == "1b-16k" else 65536)
         if stage.removeprefix("lora-") in LORA:
             return self.lora(stage.removeprefix("lora-"))
+        if stage == "grpo-after":
+            return self._measured(self.out / "grpo" / "model")
         found: dict[str, Any] = getattr(self, stage)()
         return found
 
@@ -133,6 +136,36 @@ class Stages:
             "loss": f"{lines[0]['loss']:.3f} to {lines[-1]['loss']:.3f}",
             "tokens/s": f"{median(line['tokens_per_second'] for line in lines):,.0f}",
             "memory": f"{memory / GIB:.1f} GiB",
+        }
+        return {"figures": figures}
+
+    def grpo(self) -> dict[str, Any]:
+        """Let the trained model learn from reward. A run that was cut off continues."""
+        run, ids = self.out / "grpo", self.out / "grpo-tasks.txt"
+        new = ["smollm2-135m-grpo", "--steps", str(GRPO_STEPS), "--jobs", "16"]
+        overrides = [f"hardware.device={self.device}", "rl.save_every=2"]
+        if self.tiny:
+            new = ["tiny-cpu-grpo", "--steps", "2", "--jobs", "1"]
+            overrides += [f"rl.{one}" for one in ("groups=1", "attempts=2", "max_tokens=12", "guards.cut=1")]
+        if not (run / "settings.json").is_file():
+            from mcp_bench.servers.registry import load
+
+            chosen = _chosen(load("benchmark", "saasworld"), "train", (1,), 1 if self.tiny else 500)
+            ids.write_text("\n".join(chosen))
+            new += ["--start", str(self.out / "train" / "model"), "--tasks", str(ids), "--out", str(run)]
+            new += [word for one in overrides for word in ("--set", one)]
+        else:
+            new = ["--resume", str(run)]
+        _bench("train", "rl", *new)
+        lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        seconds = sum(line["seconds"] for line in lines)
+        rewards = [line["reward"] for line in lines if line["reward"] is not None]
+        figures = {
+            "steps": f"{len(lines)} ({sum('loss' in line for line in lines)} with an update)",
+            "reward": f"{rewards[0]:.3f} to {rewards[-1]:.3f}" if rewards else "none",
+            "episodes/s": f"{sum(line['episodes'] for line in lines) / seconds:.2f}",
+            "tokens/s": f"{sum(line.get('tokens', 0) for line in lines) / seconds:,.0f}",
+            "rollouts": f"{sum(line['rollout_seconds'] for line in lines) / seconds:.0%} of the time",
         }
         return {"figures": figures}
 

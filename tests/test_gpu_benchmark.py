@@ -38,6 +38,16 @@ def test_every_stage_runs_once_with_tiny_sizes(tmp_path: Path) -> None:
     assert second.stdout == first.stdout
     assert "..." not in second.stderr
 
+    assert "grpo" not in stages
+    named = ("--stage", "grpo", "--stage", "grpo-after")
+    learned = gpu(*tiny, *named)
+    stages = json.loads((out / "state.json").read_text())
+    assert stages["grpo"]["status"] == stages["grpo-after"]["status"] == "done", stages
+    figures = stages["grpo"]["figures"]
+    assert figures["steps"].startswith("2 (") and figures["rollouts"].endswith("% of the time")
+    assert "strict of" in stages["grpo-after"]["figures"]["dev level 1"]
+    assert "| grpo | " in learned.stdout
+
 
 def test_a_stage_without_its_input_is_not_run(tmp_path: Path) -> None:
     found = gpu(str(tmp_path), "--device", "cpu", "--stage", "base", "--stage", "after")

@@ -148,6 +148,8 @@ def test_a_plan_for_learning_from_reward_has_the_engine() -> None:
     eight = _plan("qwen3.5-9b-grpo-8gpu")["learning"]
     assert eight["engine"] == 8 * eight["weights"] // 2, "all weights, in 16 bits instead of 32"
     assert sum(eight.values()) < 0.9 * 79 * 2**30
+    apart = _plan("qwen3.5-9b-grpo-8gpu", "--set", "rl.engine.kind=vllm")["learning"]
+    assert (apart["engine"], apart["cache"]) == (0, 0)
     assert "train rl    about" in CliRunner().invoke(train, ["plan", "tiny-cpu-grpo"]).stdout
 
 

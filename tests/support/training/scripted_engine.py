@@ -6,9 +6,9 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from mcp_bench.trainer.engine.engine import Engine
+from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen
 from mcp_bench.trainer.engine.sequence import Completion, Request
@@ -19,7 +19,7 @@ Script = Callable[[str], str]
 """Returns the answer to a prompt, both as text."""
 
 
-class ScriptedEngine:
+class ScriptedEngine(Decoder):
     """Answers at once, in the caller's thread."""
 
     def __init__(self, tokenizer: Any, end: int, script: Script) -> None:
@@ -35,6 +35,9 @@ class ScriptedEngine:
 
     def weights_changed(self) -> None:
         """There are none."""
+
+    def check(self) -> None:
+        """It cannot end."""
 
     def submit(self, request: Request) -> None:
         text = self._script(self._tokenizer.decode(request.prompt, skip_special_tokens=False))
@@ -54,7 +57,7 @@ class ScriptedEngine:
 def scripted(loaded: Loaded, script: Script) -> tuple[Loaded, ScriptedEngine]:
     """Return a checkpoint that plays a script, and its engine."""
     engine = ScriptedEngine(loaded.tokenizer, loaded.ends[0], script)
-    return replace(loaded, engine=cast(Engine, engine), positions=None, most_tokens=None), engine
+    return replace(loaded, engine=engine, positions=None, most_tokens=None), engine
 
 
 def calls_then_text(calls: Sequence[Mapping[str, Any]], text: str) -> Script:

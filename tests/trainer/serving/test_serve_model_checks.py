@@ -314,6 +314,14 @@ def test_an_engine_gets_no_credentials(tmp_path: Path) -> None:
     assert given["HF_HUB_OFFLINE"] == "1"
 
 
+def test_an_engine_does_not_join_the_trainers_processes(tmp_path: Path) -> None:
+    """With TORCHELASTIC_USE_AGENT_STORE, torch looks for torchrun's store instead of opening one."""
+    group = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")
+    ours = {**dict.fromkeys(group, "1"), "CUDA_VISIBLE_DEVICES": "6,7"}
+    given = environment(Engine("vllm", Path("/v")), qwen(""), ours, "k", tmp_path)
+    assert given["CUDA_VISIBLE_DEVICES"] == "6,7" and set(group).isdisjoint(given)
+
+
 def test_an_unwritable_home_is_named(
     checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

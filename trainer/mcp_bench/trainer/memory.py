@@ -56,6 +56,7 @@ def learning_memory(recipe: Recipe) -> dict[LearningPart, int]:
     start; `teacher` is that of `sdpo`, which the other algorithms lack. `cache` is what the engine needs to
     decode its full batch at the greatest length; it takes more where there is more. Logits are those of
     sampled tokens, with their gradient, and four times in 32 bits: as if half of a micro-batch were sampled.
+    A vLLM server takes nothing of these devices.
     """
     size, tokens, shards = recipe.architecture, recipe.rl.row_tokens, recipe.hardware.devices
     trained = sum(size.parameters().values())
@@ -64,7 +65,7 @@ def learning_memory(recipe: Recipe) -> dict[LearningPart, int]:
     answers = wide if shards == 1 else compute
     keys = sum(layer.kind != LINEAR for layer in size.layers()) * size.num_key_value_heads * size.head_dim
     layers = _layer_bytes(recipe, tokens)
-    saved = sum(layers)
+    saved, here = sum(layers), recipe.rl.engine.kind == "torch"
     if shards > 1 and recipe.training.checkpointing != "off":
         saved = size.num_hidden_layers * size.hidden_size * compute + max(layers)
     return {
@@ -75,8 +76,8 @@ def learning_memory(recipe: Recipe) -> dict[LearningPart, int]:
         "teacher": trained * wide // shards,
         "activations": tokens * saved,
         "logits": tokens // 2 * size.vocab_size * (2 * compute + 4 * 4),
-        "cache": BATCH * recipe.data.max_length * 2 * keys * answers,
-        "engine": trained * answers if shards > 1 else 0,
+        "cache": BATCH * recipe.data.max_length * 2 * keys * answers if here else 0,
+        "engine": trained * answers if here and shards > 1 else 0,
     }
 
 

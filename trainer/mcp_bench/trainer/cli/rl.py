@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
+from mcp_bench.trainer.cli.training_run import REPORT_TO
 from mcp_bench.trainer.methods import Learning
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --follow larger-model
+  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --report-to tensorboard
   mcp-bench train rl --resume learned
   torchrun --nproc-per-node=8 -m mcp_bench.bridge.cli.root train rl --resume learned
 """
@@ -78,10 +80,11 @@ Examples:
     "--resume", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
     help="Resume a run from its last complete checkpoint.",
 )  # fmt: skip
+@REPORT_TO
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def rl(
     recipe: str | None, start: Path | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
-    as_json: bool, **choices: Any,
+    report_to: tuple[str, ...], as_json: bool, **choices: Any,
 ) -> None:  # fmt: skip
     """Let a model learn from the rewards of its own attempts.
 
@@ -103,8 +106,10 @@ def rl(
     from mcp_bench.trainer.rl.folder import RLFolder
     from mcp_bench.trainer.rl.start import begin
     from mcp_bench.trainer.rl.together import join, tell_all
+    from mcp_bench.trainer.rl.trackers import check_installed
     from mcp_bench.trainer.sft import processes
 
+    check_installed(report_to)
     if resume is not None:
         folder = RLFolder(resume.absolute())
         folder.read()
@@ -117,16 +122,22 @@ def rl(
         join(loaded)
         made = begin(recipe, overrides, start, out, choices).path if processes.rank() == 0 else ""
         folder = RLFolder(Path(tell_all(str(made))))
-    done = _learn(folder, loaded, first=processes.rank() == 0)
+    done = _learn(folder, loaded, report_to, first=processes.rank() == 0)
     if as_json and done is not None:
         click.echo(json.dumps(done))
 
 
-def _learn(folder: RLFolder, recipe: Recipe, *, first: bool) -> dict[str, Any] | None:
+def _learn(
+    folder: RLFolder, recipe: Recipe, report_to: tuple[str, ...], *, first: bool
+) -> dict[str, Any] | None:
     """Run what is left, and return a summary; None in other processes than the first."""
     from mcp_bench.trainer.rl.prepare import learn_along
     from mcp_bench.trainer.rl.run import learn
     from mcp_bench.trainer.rl.together import leave
+    from mcp_bench.trainer.rl.trackers import trackers
+
+    def report(line: str) -> None:
+        click.echo(line, err=True)
 
     try:
         if not first:
@@ -136,7 +147,8 @@ def _learn(folder: RLFolder, recipe: Recipe, *, first: bool) -> dict[str, Any] |
         if folder.model.is_dir():
             click.echo(f"{folder.path} is already complete: {folder.model}", err=True)
             return folder.summary()
-        done = learn(folder, recipe, lambda line: click.echo(line, err=True))
+        with trackers(report_to, folder.path, report) as track:
+            done = learn(folder, recipe, report, track)
         click.echo(f"Done: {done['model']}", err=True)
         return done
     except BaseException:

@@ -17,6 +17,12 @@ if TYPE_CHECKING:
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.train import Outcome
 
+REPORT_TO = click.option(
+    "--report-to",
+    multiple=True,
+    type=click.Choice(["wandb", "tensorboard", "trackio"]),
+    help="Also log to this service (repeatable). Its package must be installed.",
+)
 OPTIONS = (
     click.option(
         "--tokenizer", metavar="NAME", help="Folder or Hub name of the tokenizer. Default: the base model's."
@@ -40,12 +46,7 @@ OPTIONS = (
         type=click.Path(path_type=Path, file_okay=False),
         help="Resume a run from its last complete checkpoint, with its stored recipe and data.",
     ),
-    click.option(
-        "--report-to",
-        multiple=True,
-        type=click.Choice(["wandb", "tensorboard", "trackio"]),
-        help="Also log to this service (repeatable). Its package must be installed.",
-    ),
+    REPORT_TO,
     click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
 )
 

@@ -13,9 +13,10 @@ import torch
 
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.chat.calls import AnswerParser
+from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.kept import KeptPrefixes, KeyValues, shared
 from mcp_bench.trainer.engine.sampling import Chosen
-from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request
+from mcp_bench.trainer.engine.sequence import Decoding, Request
 
 CHUNK = 512
 """Prompt tokens that are read between two steps."""
@@ -42,7 +43,7 @@ class Caches(Protocol):
     def take(self, row: int) -> KeyValues | None: ...
 
 
-class Engine:
+class Engine(Decoder):
     """A loaded model that answers requests in a thread of its own: `with Engine(...) as engine: ...`."""
 
     def __init__(
@@ -86,18 +87,13 @@ class Engine:
         self._thread.join()
 
     def submit(self, request: Request) -> None:
-        """Add a request. Its `done` gets the answer, or the error that ended it."""
         self._inbox.put(request)
 
-    def complete(self, requests: Sequence[Request]) -> list[Completion]:
-        """Add requests and wait for all answers."""
-        for request in requests:
-            self.submit(request)
-        return [request.done.result() for request in requests]
-
     def weights_changed(self) -> None:
-        """Forget what was computed with the weights of before. Change weights only between requests."""
         self._outdated = True
+
+    def check(self) -> None:
+        """Do nothing: this engine ends with its process only."""
 
     def _run(self) -> None:
         with torch.inference_mode():

@@ -13,6 +13,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.chat.calls import AnswerParser, find_format
 from mcp_bench.trainer.engine.constraint import Grammars
+from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.engine import BATCH, CHUNK, Caches, Engine
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
@@ -34,7 +35,7 @@ MOST_ON_CPU = 4 << 30
 class Loaded:
     """A checkpoint that is ready to answer."""
 
-    engine: Engine
+    engine: Decoder
     model: Any
     tokenizer: Any
     parser: AnswerParser

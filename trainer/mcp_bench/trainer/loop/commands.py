@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from pathlib import Path
@@ -119,13 +119,16 @@ def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
     return {"data": str(out), "sha256": manifest["sha256"], "rows": manifest["rows"]}
 
 
-def record(marker: Path, arguments: Sequence[str], log: Path | None = None) -> str:
+def record(
+    marker: Path, arguments: Sequence[str], log: Path | None = None, check: Callable[[], None] | None = None
+) -> str:
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:
         marker: file that lists the runs that existed before the step, to recognise its run after a kill.
         arguments: the arguments of `mcp-bench record`.
         log: file for its progress, in place of stderr.
+        check: called when the recording has ended. If it raises, the run counts as unfinished.
 
     Raises:
         StepFailedError: the recording was stopped.
@@ -140,6 +143,8 @@ def record(marker: Path, arguments: Sequence[str], log: Path | None = None) -> s
     again = [word for flag in AGAIN for word in _given(arguments, flag)]
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,), log=log)
+    if check is not None:
+        check()
     if document["stopped"]:
         raise RunStoppedError(document["stopped_by"])
     marker.unlink()

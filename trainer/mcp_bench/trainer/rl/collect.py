@@ -49,7 +49,7 @@ class Rollouts:
 
         Raises:
             StepFailedError: the recording was stopped.
-            BenchError: a task is not one of `train`, or an answer has no tokens.
+            BenchError: the engine has ended, a task is not one of `train`, or an answer has no tokens.
         """
         more = ["--repeat", str(self.rl.attempts), "--seed", str(seed)]
         run = self._record(folder, name, tasks, self.rl.temperature, more)
@@ -72,9 +72,10 @@ class Rollouts:
             *more,
         ]
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
+        begun, log = folder / f"{name}.begun", folder / "record.log"
         done = once(
             folder / f"{name}.run.json",
-            lambda: {"run": record(folder / f"{name}.begun", arguments, folder / "record.log")},
+            lambda: {"run": record(begun, arguments, log, self.endpoint.engine.check)},
         )
         return str(done["run"])
 

@@ -6,6 +6,7 @@ chat_template.jinja  that of the engine, if the model's own has no tools
 steps/7/         what the step rolled out: its recordings (*.run.json), and record.log
 metrics.jsonl    a line for each step
 stopped.json     why a guard stopped it, if one did
+engine/          what a vLLM server reads, if one samples the attempts
 checkpoints/     the last two: weights, optimizer, curriculum and guards
 model/           the result, ready to serve
 

@@ -29,13 +29,23 @@ from mcp_bench.trainer.rl.hints import Hints
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
 from mcp_bench.trainer.rl.prepare import load_alone, make_learner
 from mcp_bench.trainer.rl.together import several
+from mcp_bench.trainer.rl.trackers import Track
+from mcp_bench.trainer.rl.vllm_engine import with_engine
 from mcp_bench.trainer.sft.model import save_result
 
 Report = Callable[[str], object]
 
 
-def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
+def learn(
+    folder: RLFolder, recipe: Recipe, report: Report, track: Track = lambda line: None
+) -> dict[str, Any]:
     """Run the remaining steps and return a summary.
+
+    Args:
+        folder: the run's.
+        recipe: the recipe.
+        report: gets a line of text for each step.
+        track: gets the figures of each step.
 
     Raises:
         CollapsedError: a guard stopped the run.
@@ -44,7 +54,7 @@ def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
     settings = folder.read()
     disable_progress_bar()  # transformers' bar for loading
     torch.manual_seed(settings.seed)
-    run = _Run(folder, settings, recipe)
+    run = _Run(folder, settings, recipe, track)
     begun = run.restore()
     folder.stopped.unlink(missing_ok=True)
     with serve_policy(run.loaded, run.model, Policy(lambda: str(run.step))) as endpoint:
@@ -61,13 +71,16 @@ def learn(folder: RLFolder, recipe: Recipe, report: Report) -> dict[str, Any]:
 class _Run:
     """The state of a run."""
 
-    def __init__(self, folder: RLFolder, settings: RunSettings, recipe: Recipe) -> None:
-        self.folder, self.settings, self.recipe = folder, settings, recipe
+    def __init__(self, folder: RLFolder, settings: RunSettings, recipe: Recipe, track: Track) -> None:
+        self.folder, self.settings, self.recipe, self.track = folder, settings, recipe, track
         self.step = 0
         self.rollouts: Rollouts
         self.model = model_name(folder.path.name)
         self.algorithm = ALGORITHMS[settings.algorithm]
-        self.loaded = load_policy(folder.template, settings.start, recipe)
+        # a server reads the copy of several processes from the disk: it needs no GPU
+        device = "cpu" if several() and recipe.rl.engine.kind == "vllm" else None
+        loaded = load_policy(folder.template, settings.start, recipe, device=device)
+        self.loaded = with_engine(loaded, folder.path / "engine", recipe)
         trained = load_alone(settings.start, recipe) if several() else self.loaded.model
         self.learner, self.teacher = make_learner(trained, folder, settings, recipe)
         self.hints = Hints(self.loaded) if self.algorithm.teacher == "self" else None
@@ -115,6 +128,7 @@ class _Run:
         seconds = {"rollout_seconds": rolled - started, "seconds": time.monotonic() - started}
         line = {"step": step, **line, **{name: round(value, 2) for name, value in seconds.items()}}
         self.folder.add(line)
+        self.track(line)
         report(_shown(line, self.settings.steps))
         if self.settings.dev and (step % self.settings.dev_every == 0 or step == self.settings.steps):
             self.measure(report)
@@ -131,6 +145,7 @@ class _Run:
             return scores(self.rollouts.measure(place, "dev", self.settings.dev))
 
         found = once(place / "dev.json", work)
+        self.track({"step": self.step, "dev_partial": found["partial"], "dev_strict": found["strict"]})
         report(f"step {self.step}: dev partial {found['partial']:.3f}, strict {found['strict']:.3f}")
 
     def _roll_out(self, step: int) -> tuple[list[Attempt], list[Weighted], float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, PositiveInt
+from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
 from mcp_bench.trainer.recipe_section import Section
 
@@ -47,6 +47,19 @@ class Distillation(Section):
     """How far a slow teacher goes towards the policy with each step."""
 
 
+class RolloutEngine(Section):
+    """What samples the attempts."""
+
+    kind: Literal["torch", "vllm"] = "torch"
+    """torch: our own engine, in the trainer's process. vllm: a server, started for the run."""
+    devices: tuple[NonNegativeInt, ...] = ()
+    """The GPUs of vLLM, which splits each layer over them. Choose others than the trainer's."""
+    max_model_len: PositiveInt | None = None
+    """Most tokens of a conversation. Default: the model's positions."""
+    arguments: tuple[str, ...] = ()
+    """Further arguments of `vllm serve`, such as `--gpu-memory-utilization=0.8`."""
+
+
 class RL(Section):
     groups: PositiveInt = 8
     """Tasks of a step."""
@@ -76,5 +89,6 @@ class RL(Section):
     """Most tokens of a micro-batch, with padding."""
     save_every: PositiveInt = 5
     """Steps between checkpoints."""
+    engine: RolloutEngine = RolloutEngine()
     distillation: Distillation = Distillation()
     guards: Guards = Guards()

@@ -15,6 +15,7 @@ from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
 
@@ -36,6 +37,7 @@ def begin(
     """
     _, loaded = load_recipe(recipe, overrides)
     can_learn(loaded)
+    check_engine(loaded)
     folder = _whole(start)
     variables(choices["agent"], "")
     benchmark = choices["benchmark"]

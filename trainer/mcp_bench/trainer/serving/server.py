@@ -9,7 +9,7 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -90,8 +90,8 @@ def serve(
     port: int = 0, model_name: str | None = None, tensor_parallel: int | None = None,
     data_parallel: int | None = None, max_model_len: int | None = None, tool_call_parser: str | None = None,
     reasoning_parser: str | None = None, device: str | None = None, dtype: str | None = None,
-    constrain_calls: bool = False, extra: Sequence[str] = (), start_timeout: float = START_SECONDS,
-    on_wait: Callable[[str, float], None] | None = None,
+    constrain_calls: bool = False, extra: Sequence[str] = (), variables: Mapping[str, str] | None = None,
+    start_timeout: float = START_SECONDS, on_wait: Callable[[str, float], None] | None = None,
 ) -> Iterator[Server]:  # fmt: skip
     """Serve a model, or a LoRA adapter after merging it, and stop the server on exit.
 
@@ -111,6 +111,7 @@ def serve(
         dtype: float32, bfloat16 or float16. Default: the checkpoint's, as far as the device computes with it.
         constrain_calls: hold all tool calls to the tools' schemas (torch engine).
         extra: further arguments of the engine.
+        variables: variables of the engine, besides this process's own.
         start_timeout: seconds to wait for the first answer.
         on_wait: called with engine name and seconds passed while the engine starts.
 
@@ -146,7 +147,7 @@ def serve(
         key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)
         modules = folder / "modules"
         modules.mkdir()
-        environ = environment(found, loaded, os.environ, key, modules)
+        environ = environment(found, loaded, os.environ | dict(variables or {}), key, modules)
         process = SupervisedProcess(argv, environ, folder, output, output)
     try:
         server = Server(_base_url(host, listening.port), key, name, found.name, log, process)
