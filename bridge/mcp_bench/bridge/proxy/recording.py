@@ -10,7 +10,7 @@ from mcp_bench.bridge.tap.pump import Lines
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.recorder.conversations.align import align
-from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.recorder.frames.jsonrpc import Frame
 from mcp_bench.recorder.records import (
     Direction,
@@ -29,6 +29,8 @@ AGENT = "proxy"
 TASK = "session"
 """Task of an episode outside any benchmark."""
 CONNECTION = 1
+PARSE_FRAMES, PARSE_BYTES = 32, 1 << 20
+"""With this many frames or bytes stored but not parsed, the next caller to store a frame parses them."""
 
 
 def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
@@ -63,6 +65,8 @@ class SessionRecording:
         self._lock = threading.Lock()
         self._known = False
         self._open: set[str | None] = set()
+        self._frames = self._bytes = 0
+        """Stored since frames were parsed, about: threads count without a lock."""
         self.episode = new_id("ep")
         self._run.recording.begin_episode(
             EpisodeStart(
@@ -71,21 +75,26 @@ class SessionRecording:
         )
 
     @property
-    def unanswered(self) -> bool:
-        """Whether a request of the client is unanswered."""
-        return bool(self._open)
+    def much_unparsed(self) -> bool:
+        """Whether to call `parse_pending` now. The first frames say who the client is, and do not wait."""
+        return not self._known or self._frames >= PARSE_FRAMES or self._bytes >= PARSE_BYTES
 
     def append_unparsed(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        """Return when these frames are stored, so that they may pass. Call `parse_pending` afterwards.
+        """Return when these frames are stored, so that they may pass.
+
+        Call `parse_pending` once they have, if `much_unparsed`. Many at once cost less than each by itself.
 
         Raises:
             StorageError: they cannot be stored.
         """
         self._run.recording.append_unparsed(self.episode, CONNECTION, direction, bodies)
+        self._frames += len(bodies)
+        self._bytes += sum(body.size if isinstance(body, LargeBody) else len(body) for body in bodies)
 
     def parse_pending(self) -> bool:
         """Parse the stored frames; return True if no request of the client is open."""
         with self._lock:
+            self._frames = self._bytes = 0
             for direction, body, frame in self._run.recording.parse_pending():
                 for message in frame.items or (frame,):
                     self._note(direction, body, message)

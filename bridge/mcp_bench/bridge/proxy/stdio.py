@@ -186,9 +186,14 @@ class Session:
             event = self._next(deadline)
             if event.kind in ("exited", "signal", "failed", "overdue"):
                 return event
-            waits = self.recording.unanswered and not self._client_gone
+            if deadline is not None:
+                continue
             # a server without output is useless, but a client that still waits decides when to stop
-            if deadline is None and (self._delivered or (self._input_ended and not waits)):
+            try:
+                settled = self._input_ended and (self._client_gone or self.recording.parse_pending())
+            except BenchError as error:
+                return Event("failed", error=error)
+            if self._delivered or settled:
                 deadline = time.monotonic() + END_SECONDS
 
     def _next(self, deadline: float | None) -> Event:
@@ -254,9 +259,11 @@ class Session:
             if frames := lines.feed(chunk):
                 self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
-            # parse it only now: the receiver already has the chunk
-            if frames and self.recording.parse_pending() and self._input_ended:
-                self.events.put(Event("settled"))
+            # parse only now: the receiver already has the chunk
+            awaited = self._input_ended  # read after the frames are stored: see `_until_over`
+            if frames and (awaited or self.recording.much_unparsed):
+                if self.recording.parse_pending() and awaited:
+                    self.events.put(Event("settled"))
         if rest := lines.rest():
             self.recording.append_unparsed(direction, [rest])
             self.recording.parse_pending()
