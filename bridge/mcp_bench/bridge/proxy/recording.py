@@ -10,7 +10,7 @@ from mcp_bench.bridge.tap.pump import Lines
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.recorder.conversations.align import align
-from mcp_bench.recorder.frames.body import Body, LargeBody
+from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.frames.jsonrpc import Frame
 from mcp_bench.recorder.records import (
     Direction,
@@ -29,8 +29,6 @@ AGENT = "proxy"
 TASK = "session"
 """Task of an episode outside any benchmark."""
 CONNECTION = 1
-PARSE_FRAMES, PARSE_BYTES = 32, 1 << 20
-"""With this many frames or bytes stored but not parsed, the next caller to store a frame parses them."""
 
 
 def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
@@ -63,10 +61,9 @@ class SessionRecording:
         """
         self._run = RunFolder.create(proxy_run(server, durability))
         self._lock = threading.Lock()
-        self._known = False
+        self.client_known = False
+        """Whether the client has said who it is, as it does in its first frame."""
         self._open: set[str | None] = set()
-        self._frames = self._bytes = 0
-        """Stored since frames were parsed, about: threads count without a lock."""
         self.episode = new_id("ep")
         self._run.recording.begin_episode(
             EpisodeStart(
@@ -74,27 +71,17 @@ class SessionRecording:
             )
         )
 
-    @property
-    def much_unparsed(self) -> bool:
-        """Whether to call `parse_pending` now. The first frames say who the client is, and do not wait."""
-        return not self._known or self._frames >= PARSE_FRAMES or self._bytes >= PARSE_BYTES
-
     def append_unparsed(self, direction: Direction, bodies: Sequence[Body]) -> None:
-        """Return when these frames are stored, so that they may pass.
-
-        Call `parse_pending` once they have, if `much_unparsed`. Many at once cost less than each by itself.
+        """Return when these frames are stored, so that they may pass. Call `parse_pending` afterwards.
 
         Raises:
             StorageError: they cannot be stored.
         """
         self._run.recording.append_unparsed(self.episode, CONNECTION, direction, bodies)
-        self._frames += len(bodies)
-        self._bytes += sum(body.size if isinstance(body, LargeBody) else len(body) for body in bodies)
 
     def parse_pending(self) -> bool:
         """Parse the stored frames; return True if no request of the client is open."""
         with self._lock:
-            self._frames = self._bytes = 0
             for direction, body, frame in self._run.recording.parse_pending():
                 for message in frame.items or (frame,):
                     self._note(direction, body, message)
@@ -105,8 +92,8 @@ class SessionRecording:
             self._open.discard(message.rpc_id)
         elif message.kind == "request" and direction == "client":
             self._open.add(message.rpc_id)
-            if not self._known and isinstance(body, bytes) and (info := client_info(body)):
-                self._known = True
+            if not self.client_known and isinstance(body, bytes) and (info := client_info(body)):
+                self.client_known = True
                 self._run.recording.identify(self.episode, *info)
         elif message.cancels is not None:
             self._open.discard(message.cancels)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 """The capacity of a pipe."""
+PARSE_FRAMES, PARSE_BYTES = 16, 1 << 20
+"""A thread parses its frames when there are this many, since many at once cost less than each alone."""
 END_SECONDS = 5.0
 """Time for a server to exit, once its input has ended and no answer is expected."""
 STOP_SECONDS = 3.0
@@ -254,14 +256,17 @@ class Session:
     def _pump(self, source: int, sink: int, direction: Direction) -> bool:
         """Forward until `source` ends. Return False if `sink` takes no more."""
         lines = self.recording.lines()
-        taken = True
+        taken, waiting, size = True, 0, 0
         while taken and (chunk := os.read(source, CHUNK)):
             if frames := lines.feed(chunk):
                 self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
             # parse only now: the receiver already has the chunk
+            waiting, size = waiting + len(frames), size + len(chunk)
+            much = waiting >= PARSE_FRAMES or size >= PARSE_BYTES
             awaited = self._input_ended  # read after the frames are stored: see `_until_over`
-            if frames and (awaited or self.recording.much_unparsed):
+            if waiting and (much or awaited or not self.recording.client_known):
+                waiting = size = 0
                 if self.recording.parse_pending() and awaited:
                     self.events.put(Event("settled"))
         if rest := lines.rest():
