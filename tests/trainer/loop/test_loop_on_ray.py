@@ -9,12 +9,10 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from mcp_bench.recorder.store.reader import RunReader
 from tests.support.ray_cluster import Cluster, new_folder
 from tests.support.requirements import needs
 
@@ -23,6 +21,7 @@ pytestmark = [
     pytest.mark.full,  # test_loop.py has all of it but the cluster, test_ray_cluster.py all but the loop
     needs("ray", importlib.util.find_spec("ray") is not None, "the extra [ray] is not installed"),
 ]
+KEY = "of-the-served-model"
 TRAIN = ("simple-contact-details.1.train.0", "simple-mail-filing.1.train.1")
 DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")
 
@@ -30,7 +29,7 @@ DEV = ("simple-contact-details.1.dev.0", "simple-mail-filing.1.dev.1")
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     folder = new_folder()
-    with Cluster(folder) as made:
+    with Cluster(folder, node_environ={"OPENAI_API_KEY": KEY}) as made:
         made.add("second")
         yield made
     shutil.rmtree(folder)
@@ -46,7 +45,7 @@ def test_a_turn_is_taught_and_measured_on_nodes(bench_home: Path, cluster: Clust
     command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "loop", *asked, *small, *out]
     done = subprocess.run(
         [*command, "--", "--engine", "ray", "--address", cluster.address],
-        env={**os.environ, **cluster.environ},
+        env={**os.environ, **cluster.environ, "MCP_BENCH_ENGINE_KEY": KEY},
         capture_output=True,
         text=True,
     )
@@ -57,8 +56,6 @@ def test_a_turn_is_taught_and_measured_on_nodes(bench_home: Path, cluster: Clust
         assert (measured["dev"]["episodes"], measured["dev"]["invalid"]) == (2, 0)
     assert turn["curate"]["rows"] == 2
     assert Path(turn["train"]["model"], "model.safetensors").is_file()
-    runs = list((bench_home / "runs").iterdir())
-    assert len(runs) == 3
-    for run in runs:
-        with closing(RunReader(run)) as reader:
-            assert reader.info.settings["engine"] == "ray"
+    assert len(list((bench_home / "runs").iterdir())) == 3
+    assert done.stderr.count(f"Ray cluster at {cluster.address}, nodes: ") == 3
+    assert all((cluster.home(name) / "nodes").is_dir() for name in ("head", "second"))
