@@ -50,6 +50,7 @@ check: $(VENV)/.dev
 	$(VENV)/bin/mypy benchmarks/*.py
 
 docs: $(VENV)/.dev
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference --short-help > short_help.new && mv short_help.new bridge/mcp_bench/bridge/cli/short_help.py
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
 

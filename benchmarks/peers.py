@@ -13,7 +13,10 @@ ENVS = Path("~/.cache/mcp-bench-benchmarks").expanduser()
 
 
 def bin_of(requirement: str, envs: Path) -> Path:
-    """Return the `bin` folder of an environment with `requirement`, which is created on first use."""
+    """Return the `bin` folder of an environment with `requirement`, which is created on first use.
+
+    An environment counts once `ready` is in it: what an interrupted installation left is made anew.
+    """
     folder = envs / requirement
     if not (folder / "ready").exists():
         print(f"installing {requirement} into {folder} ...", file=sys.stderr, flush=True)
@@ -21,7 +24,7 @@ def bin_of(requirement: str, envs: Path) -> Path:
         subprocess.run(
             [folder / "bin/python", "-m", "pip", "install", "-qq", requirement],
             check=True,
-            timeout=300,
+            timeout=1800,  # compiling some fifty packages takes long on a busy machine
             stdout=sys.stderr,
         )
         (folder / "ready").touch()

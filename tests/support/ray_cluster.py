@@ -35,6 +35,8 @@ class Cluster:
     port: int = 0
     nodes: dict[str, list[int]] = field(default_factory=dict)
     """By name: its processes."""
+    node_environ: dict[str, str] = field(default_factory=dict)
+    """More variables of nodes."""
 
     @property
     def token(self) -> Path:
@@ -99,6 +101,7 @@ class Cluster:
             **self.environ,
             "PYTHONPATH": str(FIXTURES),
             "MCP_BENCH_HOME": str(self.home(name)),
+            **self.node_environ,
             **environ,
         }
         before = self._processes()

@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 FOLDERS = (".dist-info", ".egg-info")
@@ -62,8 +61,9 @@ def _files() -> Iterator[str]:
             if package in seen:
                 continue
             seen.add(package)
-            with suppress(OSError):
-                yield Path(folder.path, "entry_points.txt").read_text("utf-8")
+            name = os.path.join(folder.path, "entry_points.txt")
+            with suppress(OSError), open(name, encoding="utf-8") as file:
+                yield file.read()
 
 
 def _pairs(text: str, group: str) -> Iterator[tuple[str, str]]:

@@ -19,7 +19,7 @@ from tests.support.plain_install import hide
 pytestmark = pytest.mark.system
 
 HEAVY = ("mcp", "torch", "pydantic", "sqlite_utils", "rich", "openai", "anthropic", "logging", "secrets",
-         "importlib.metadata")  # fmt: skip
+         "importlib.metadata", "pathlib")  # fmt: skip
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -102,6 +102,15 @@ def test_the_command_reference_is_up_to_date() -> None:
         [sys.executable, "-m", "mcp_bench.bridge.cli.reference"], capture_output=True, text=True, check=True
     )
     assert (ROOT / "docs" / "cli.md").read_text() == made.stdout, "run `make docs`"
+
+
+def test_the_lines_of_help_are_up_to_date() -> None:
+    """`--help` shows them without importing the commands."""
+    module = "mcp_bench.bridge.cli.reference"
+    made = subprocess.run(
+        [sys.executable, "-m", module, "--short-help"], capture_output=True, text=True, check=True
+    )
+    assert (ROOT / "bridge/mcp_bench/bridge/cli/short_help.py").read_text() == made.stdout, "run `make docs`"
 
 
 def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path) -> None:

@@ -41,14 +41,19 @@ def samples(pid: int, lines: TextIO) -> Iterator[Sample]:
     ("agent", "episodes", "warm", "kibibytes"),
     [
         ("noop", 40, 16, 6_000),
-        pytest.param("noop", 500, 50, 12_000, marks=pytest.mark.full),
+        pytest.param("noop", 500, 250, 8_000, marks=pytest.mark.full),
         pytest.param("oracle", 500, 50, 24_000, marks=pytest.mark.full),
     ],
 )
 def test_a_long_run_keeps_memory_and_files_flat(
     bench, agent: str, episodes: int, warm: int, kibibytes: int
 ) -> None:
-    """The limits leave some room for the allocator: at 500 episodes, 27 and 53 KiB each."""
+    """The limits leave some room for the allocator: at 500 episodes, 33 and 53 KiB each.
+
+    It is slow to settle. From the 50th to the 490th episode without calls, resident memory grew by 19 MB and ever
+    more slowly, 5 MB of them in the second half. Python's own blocks stayed the same in number (tracemalloc found
+    nothing that grows, either), and `malloc_trim` gave 12 MB back.
+    """
     command = ("record", "--agent", agent, "--limit", str(episodes), "--jobs", str(JOBS), "--split", "train")
     with bench.start(*command) as referee:
         assert referee.stderr is not None

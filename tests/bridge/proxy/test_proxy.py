@@ -200,6 +200,16 @@ def test_a_client_that_closes_its_input_gets_its_answer(bench, tmp_path: Path) -
         assert process.wait(SECONDS) == 0
 
 
+def test_a_server_that_stays_after_its_last_answer_is_ended(bench) -> None:
+    answers = python('sys.stdin.read(); print(\'{"id": 1, "result": {}}\', flush=True); signal.pause()')
+    with proxied(bench, *answers) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(line(INITIALIZE))
+        process.stdin.close()
+        assert process.stdout.read() == b'{"id": 1, "result": {}}\n'
+        assert process.wait(SECONDS) == 143
+
+
 def test_everything_ends_when_the_client_goes_away(bench) -> None:
     floods = python("print(os.getpid(), flush=True)\nwhile True: os.write(1, b'x' * 1000 + b'\\n')")
     with proxied(bench, *floods) as process:

@@ -10,6 +10,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import anyio
@@ -20,7 +21,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.frames.body import Body
-from mcp_bench.recorder.store.journal import NAMES, FrameEntry, Journal, RanEntry, read
+from mcp_bench.recorder.store.journal import NAMES, Entry, FrameEntry, Journal, RanEntry, encode_frame, read
 from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import begin, large, request, response, run_info
@@ -178,6 +179,14 @@ async def test_a_journal_that_cannot_be_committed_stays(
     assert calls_found(copy) == [("1", None, None)]
 
 
+def encoded(entry: Entry) -> bytes:
+    if isinstance(entry, RanEntry):
+        return entry.encode()
+    e = entry
+    fields = (e.number, e.episode, e.connection, e.direction, e.stored_us, e.body)
+    return encode_frame(b"", *fields, sha256(e.body).digest())
+
+
 @given(cut=st.integers(0, 400), flip=st.integers(0, 399))
 def test_a_torn_journal_is_read_up_to_the_tear(cut: int, flip: int) -> None:
     entries = [
@@ -186,7 +195,7 @@ def test_a_torn_journal_is_read_up_to_the_tear(cut: int, flip: int) -> None:
         FrameEntry(2, None, 3, "server", 6, b"\0\xff\n\n"),
         FrameEntry(3, "ep_1", 1, "server", 7, b""),
     ]
-    parts = [entry.encode() for entry in entries]
+    parts = [encoded(entry) for entry in entries]
     whole = b"".join(parts)
     assert list(read(whole)) == entries
     kept = list(read(whole[:cut]))
@@ -203,18 +212,18 @@ def test_a_full_disk_is_reported_and_tears_no_entry(tmp_path: Path) -> None:
     """A limit on file size cuts a write of the journal short, like a full disk."""
     journal = Journal(tmp_path)
     first, second = (FrameEntry(n, "ep_1", 1, "client", 5, b"x" * 3000) for n in (1, 2))
-    journal.append([first])
+    journal.append([encoded(first)])
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4000, limits[1]))
     try:
         with pytest.raises(StorageError, match="journal"):
-            journal.append([second])
+            journal.append([encoded(second)])
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         signal.signal(signal.SIGXFSZ, handler)
     assert journal.entries() == [first]
-    journal.append([second])
+    journal.append([encoded(second)])
     assert journal.entries() == [first, second]
     journal.close()
 

@@ -13,7 +13,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import closing, suppress
-from pathlib import Path
 
 import click
 from click.shell_completion import CompletionItem, get_completion_class
@@ -135,6 +134,7 @@ def _runs_and_episodes(incomplete: str) -> list[str]:
 
 def _recipes(incomplete: str) -> list[str]:
     from importlib.util import find_spec
+    from pathlib import Path
 
     spec = find_spec("mcp_bench.trainer")
     folders = list(spec.submodule_search_locations or ()) if spec else []

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from pathlib import Path
 
 ARG_START = 48
 """Number of the field in /proc/self/stat, counted from 1."""
@@ -21,9 +20,10 @@ def hide_arguments() -> None:
     Nothing changes where the kernel does not allow it.
     """
     with suppress(OSError, ValueError, IndexError):
-        fields = Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()
+        with open("/proc/self/stat", "rb") as stat:
+            fields = stat.read().rpartition(b")")[2].split()
         start, end = (int(fields[number - 3]) for number in (ARG_START, ARG_START + 1))
-        with open("/proc/self/mem", "r+b", buffering=0) as memory:  # noqa: PTH123 - unbuffered
+        with open("/proc/self/mem", "r+b", buffering=0) as memory:
             memory.seek(start)
             shown = memory.read(end - start)
             kept = len(shown) - hidden_bytes(shown)

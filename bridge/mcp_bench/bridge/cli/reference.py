@@ -1,12 +1,18 @@
-"""Write the command reference, `docs/cli.md`: `python -m mcp_bench.bridge.cli.reference > docs/cli.md`."""
+"""Write what is made from the commands: `make docs` does it.
+
+`python -m mcp_bench.bridge.cli.reference` prints the command reference, `docs/cli.md`. With `--short-help` it
+prints `short_help.py`, so that `mcp-bench --help` imports no commands.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
 import click
 
-from mcp_bench.bridge.cli.root import root
+from mcp_bench.bridge.cli.root import SHORT_HELP_LENGTH, root
+from mcp_bench.servers.registry import load, registered
 
 HEADER = """# Command reference
 
@@ -32,5 +38,22 @@ def reference() -> str:
     return "\n".join([HEADER, *sections])
 
 
+SHORT_HELP = '''"""The line of help of each command. `make docs` writes this file; a test compares."""
+
+SHORT_HELP: dict[str, str] = {
+%s}
+"""By entry point. Other packages' commands are imported for theirs."""
+'''
+
+
+def short_help() -> str:
+    """Return the source of `short_help.py`."""
+    points = registered("command").values()
+    lines = sorted(
+        (point.value, load("command", point.name).get_short_help_str(SHORT_HELP_LENGTH)) for point in points
+    )
+    return SHORT_HELP % "".join(f'    "{value}": "{text}",\n' for value, text in lines)
+
+
 if __name__ == "__main__":
-    click.echo(reference(), nl=False)
+    click.echo(short_help() if "--short-help" in sys.argv else reference(), nl=False)

@@ -13,11 +13,13 @@ from click.shell_completion import CompletionItem
 
 from mcp_bench.bridge.cli.completion import completing, offer_names
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
+from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
+SHORT_HELP_LENGTH = 80
 EPILOG = """\b
 Examples:
   mcp-bench agents                                    list agents
@@ -43,16 +45,19 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List every command. A command of a broken package is marked and hides no other."""
-        rows = []
-        for name in self.list_commands(ctx):
-            try:
-                command = self.get_command(ctx, name)
-            except BenchError as error:
-                rows.append((name, f"(broken: {error})"))
-            else:
-                rows.append((name, command.get_short_help_str(80) if command else ""))
+        rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
         with formatter.section("Commands"):
             formatter.write_dl(rows)
+
+    def _short_help(self, ctx: click.Context, name: str) -> str:
+        """Return a command's line of help. Only commands of other packages are imported for it."""
+        if (text := SHORT_HELP.get(registered("command")[name].value)) is not None:
+            return text
+        try:
+            command = self.get_command(ctx, name)
+        except BenchError as error:
+            return f"(broken: {error})"
+        return command.get_short_help_str(SHORT_HELP_LENGTH) if command else ""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -61,7 +61,8 @@ class SessionRecording:
         """
         self._run = RunFolder.create(proxy_run(server, durability))
         self._lock = threading.Lock()
-        self._known = False
+        self.client_known = False
+        """Whether the client has said who it is, as it does in its first frame."""
         self._open: set[str | None] = set()
         self.episode = new_id("ep")
         self._run.recording.begin_episode(
@@ -69,11 +70,6 @@ class SessionRecording:
                 id=self.episode, task=TASK, split=NO_SPLIT, domain=BENCHMARK, prompt="", started_us=now_us()
             )
         )
-
-    @property
-    def unanswered(self) -> bool:
-        """Whether a request of the client is unanswered."""
-        return bool(self._open)
 
     def append_unparsed(self, direction: Direction, bodies: Sequence[Body]) -> None:
         """Return when these frames are stored, so that they may pass. Call `parse_pending` afterwards.
@@ -96,8 +92,8 @@ class SessionRecording:
             self._open.discard(message.rpc_id)
         elif message.kind == "request" and direction == "client":
             self._open.add(message.rpc_id)
-            if not self._known and isinstance(body, bytes) and (info := client_info(body)):
-                self._known = True
+            if not self.client_known and isinstance(body, bytes) and (info := client_info(body)):
+                self.client_known = True
                 self._run.recording.identify(self.episode, *info)
         elif message.cancels is not None:
             self._open.discard(message.cancels)

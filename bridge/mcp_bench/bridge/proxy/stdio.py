@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 CHUNK = 1 << 16
 """The capacity of a pipe."""
+PARSE_FRAMES, PARSE_BYTES = 16, 1 << 20
+"""A thread parses its frames when there are this many, since many at once cost less than each alone."""
 END_SECONDS = 5.0
 """Time for a server to exit, once its input has ended and no answer is expected."""
 STOP_SECONDS = 3.0
@@ -186,9 +188,14 @@ class Session:
             event = self._next(deadline)
             if event.kind in ("exited", "signal", "failed", "overdue"):
                 return event
-            waits = self.recording.unanswered and not self._client_gone
+            if deadline is not None:
+                continue
             # a server without output is useless, but a client that still waits decides when to stop
-            if deadline is None and (self._delivered or (self._input_ended and not waits)):
+            try:
+                settled = self._input_ended and (self._client_gone or self.recording.parse_pending())
+            except BenchError as error:
+                return Event("failed", error=error)
+            if self._delivered or settled:
                 deadline = time.monotonic() + END_SECONDS
 
     def _next(self, deadline: float | None) -> Event:
@@ -249,14 +256,19 @@ class Session:
     def _pump(self, source: int, sink: int, direction: Direction) -> bool:
         """Forward until `source` ends. Return False if `sink` takes no more."""
         lines = self.recording.lines()
-        taken = True
+        taken, waiting, size = True, 0, 0
         while taken and (chunk := os.read(source, CHUNK)):
             if frames := lines.feed(chunk):
                 self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
-            # parse it only now: the receiver already has the chunk
-            if frames and self.recording.parse_pending() and self._input_ended:
-                self.events.put(Event("settled"))
+            # parse only now: the receiver already has the chunk
+            waiting, size = waiting + len(frames), size + len(chunk)
+            much = waiting >= PARSE_FRAMES or size >= PARSE_BYTES
+            awaited = self._input_ended  # read after the frames are stored: see `_until_over`
+            if waiting and (much or awaited or not self.recording.client_known):
+                waiting = size = 0
+                if self.recording.parse_pending() and awaited:
+                    self.events.put(Event("settled"))
         if rest := lines.rest():
             self.recording.append_unparsed(direction, [rest])
             self.recording.parse_pending()

@@ -7,6 +7,7 @@ was recorded is kept. SIGTERM ends everything at once.
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import socket
@@ -55,6 +56,7 @@ def main() -> None:
         with part_of(work) as part:
             sys.stderr = Lines(channel).text()
             engine = Apart(setup, part) if work.apart else ThisProcess(setup, part)
+            gc.freeze()  # modules are never collected
             anyio.run(serve, engine, orders, channel)
     except BaseException as error:
         texts = dict.fromkeys(str(failure) for failure in bench_errors(error))

@@ -26,7 +26,7 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.call_tracker import CallTracker
 from mcp_bench.recorder.store.database import Durability, Writer
 from mcp_bench.recorder.store.frame_batch import Batch
-from mcp_bench.recorder.store.journal import FrameEntry, Journal, RanEntry
+from mcp_bench.recorder.store.journal import Journal, RanEntry, encode_frame
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
 from mcp_bench.recorder.store.observers import Observers
 from mcp_bench.recorder.store.signatures import NO_LINK, body_value, signer_of
@@ -194,20 +194,20 @@ class FrameLog:
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
-        now = now_us()
-        pending = [
-            _Pending(number, episode, connection, direction, now, body, digest(body), frame)
-            for number, (episode, body, frame) in enumerate(frames, self._last_frame + 1)
-        ]
-        entries = [
-            (FrameEntry(p.number, p.episode, connection, direction, now, p.body), p.digest)
-            for p in pending
-            if isinstance(p.body, bytes)
-        ]
+        now, number, secret = now_us(), self._last_frame, self.key.secret
+        pending, entries = [], []
+        for episode, body, frame in frames:
+            number += 1
+            hashed = digest(body)
+            if isinstance(body, bytes):
+                entries.append(
+                    encode_frame(secret, number, episode, connection, direction, now, body, hashed)
+                )
+            pending.append(_Pending(number, episode, connection, direction, now, body, hashed, frame))
         if entries:
-            self._journal.append(*zip(*entries, strict=True))
+            self._journal.append(entries)
         self._unparsed += pending
-        self._last_frame += len(pending)
+        self._last_frame = number
         if not self._due.is_set():
             self._due.set()
             if self._committer is None:

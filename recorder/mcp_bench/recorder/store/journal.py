@@ -44,13 +44,6 @@ class FrameEntry:
     stored_us: int
     body: bytes
 
-    def encode(self, secret: bytes = b"", digest: bytes | None = None) -> bytes:
-        """Return the entry's bytes. `digest` is the SHA-256 of the body, if known."""
-        fields = [self.number, self.episode, self.connection, self.direction, self.stored_us]
-        # ASCII and small numbers, so that it can be orjson, which is faster
-        head = orjson.dumps(["frame", len(self.body), *fields])
-        return _sealed(secret, head, self.body, digest)
-
 
 @dataclass(frozen=True, slots=True)
 class RanEntry:
@@ -63,16 +56,28 @@ class RanEntry:
     execution: int
 
     def encode(self, secret: bytes = b"") -> bytes:
-        head = _HEAD.encode(["ran", 0, self.episode, self.connection, self.rpc_id, self.execution])
-        return _sealed(secret, head.encode(), b"")
+        text = _HEAD.encode(["ran", 0, self.episode, self.connection, self.rpc_id, self.execution])
+        head = text.encode() + b"\n"
+        return _hash(secret, head, sha256(b"").digest()) + head
 
 
 Entry: TypeAlias = FrameEntry | RanEntry
 
 
-def _sealed(secret: bytes, head: bytes, body: bytes, digest: bytes | None = None) -> bytes:
-    head += b"\n"
-    return _hash(secret, head, digest or sha256(body).digest()) + head + body
+def encode_frame(
+    secret: bytes,
+    number: int,
+    episode: str | None,
+    connection: int,
+    direction: Direction,
+    stored_us: int,
+    body: bytes,
+    digest: bytes,
+) -> bytes:
+    """Return the bytes of a frame's entry. `digest` is the SHA-256 of its body."""
+    # ASCII and small numbers, so that it can be orjson, which is faster
+    head = orjson.dumps(["frame", len(body), number, episode, connection, direction, stored_us]) + b"\n"
+    return _hash(secret, head, digest) + head + body
 
 
 def _hash(secret: bytes, head: bytes, body: bytes) -> bytes:
@@ -112,19 +117,13 @@ class Journal:
         """Write an entry together with the next frames, since it has no visible effect before them."""
         self._deferred.append(entry.encode(self._secret))
 
-    def append(self, entries: Sequence[FrameEntry], digests: Sequence[bytes | None] = ()) -> None:
-        """Append frames. When this returns, they survive this process.
-
-        Args:
-            entries: the frames.
-            digests: SHA-256 of their bodies, if known.
+    def append(self, entries: Sequence[bytes]) -> None:
+        """Append entries of frames. When this returns, they survive this process.
 
         Raises:
             StorageError: they cannot be written; the journal contains none of them.
         """
-        known = digests or [None] * len(entries)
-        encoded = (entry.encode(self._secret, digest) for entry, digest in zip(entries, known, strict=True))
-        data = b"".join([*self._deferred, *encoded])
+        data = b"".join([*self._deferred, *entries])
         file, start = self._files[self._now], self._sizes[self._now]
         try:
             written = os.write(file, data)

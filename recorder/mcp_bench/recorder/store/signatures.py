@@ -21,6 +21,8 @@ from dataclasses import dataclass
 from hashlib import blake2b, sha256
 from typing import Any
 
+import orjson
+
 from mcp_bench.recorder.errors import NewerDatabaseError, StorageError
 from mcp_bench.recorder.frames.body import CHUNK, LARGE
 from mcp_bench.recorder.store import schema
@@ -69,6 +71,16 @@ def _blob(value: object) -> dict[str, str]:
 _CANONICAL = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), default=_blob)
 
 
+def canonical(values: Sequence[object]) -> bytes:
+    """Return the values of a row as compact JSON, as Python's `json` writes it."""
+    if float not in map(type, values):  # orjson spells these in another way
+        try:
+            return orjson.dumps(values, default=_blob)
+        except TypeError:  # a lone surrogate, or an integer of more than 64 bits
+            pass
+    return _CANONICAL.encode(values).encode("utf-8", "surrogatepass")
+
+
 class Signer:
     """Makes the tags and links of one run."""
 
@@ -98,7 +110,7 @@ class Signer:
         end = len(values)
         while end and values[end - 1] is None:
             end -= 1
-        text = _CANONICAL.encode([self._heads[table][end], *values[:end]]).encode("utf-8", "surrogatepass")
+        text = canonical([self._heads[table][end], *values[:end]])
         return blake2b(text, key=self._secret, digest_size=TAG_BYTES).digest()
 
     def link(self, before: bytes, frame: bytes) -> bytes:
