@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_bench.servers.remote import RemoteBenchmark
-from mcp_bench.servers.remote.connection import MOST_TOOLSETS
+from mcp_bench.servers.remote.connection import MOST_TOOLSETS, WorkerConnection
 
 pytestmark = [pytest.mark.component, pytest.mark.anyio]
 
@@ -65,6 +65,20 @@ async def test_every_world_has_its_own_tools(sets: RemoteBenchmark, kind: str, d
             for number in range(2 * different):
                 tasks.start_soon(look, number)
     assert seen == {number: f"tool_{number % different}" for number in range(2 * different)}
+
+
+@pytest.mark.parametrize("kind", ["shared", "own"])
+async def test_equal_tools_are_sent_once(
+    sets: RemoteBenchmark, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    read: list[object] = []
+    whole = WorkerConnection.specs
+    monkeypatch.setattr(
+        WorkerConnection, "specs", lambda self, tools: (read.append(tools), whole(self, tools))[1]
+    )
+    for number in (0, 0, 1, 0, 1):
+        await (await sets.open(f"{kind}-{number}")).close()
+    assert len(read) == 2
 
 
 async def test_a_cancelled_world_takes_no_tools_with_it(sets: RemoteBenchmark) -> None:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 import pytest
 
 from mcp_bench.servers.adapters.remotes import TAU2
-from mcp_bench.servers.contracts import ChatMessage, Converses, ToolCall, ToolSpec
+from mcp_bench.servers.contracts import VACUOUS, ChatMessage, Converses, ToolCall, ToolSpec
 from mcp_bench.servers.host import NO_HOST, Host, Role
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
@@ -46,10 +46,10 @@ async def tau2() -> AsyncIterator[RemoteBenchmark]:
     await TAU2.aclose()
 
 
-async def grades(tau2: RemoteBenchmark, task: str, host: Host = NO_HOST) -> tuple[bool, bool]:
-    """Return whether doing nothing, and the reference, succeed."""
+async def grades(tau2: RemoteBenchmark, task: str, host: Host = NO_HOST) -> tuple[float, bool]:
+    """Return the credit for doing nothing, and whether the reference succeeds."""
     world = await tau2.open(task, host=host)
-    nothing = (await world.grade("")).strict
+    nothing = (await world.grade("")).partial
     session = WorldSession(world)
     reference = tau2.reference(task)
     assert reference is not None
@@ -66,7 +66,15 @@ async def test_the_oracle_solves_a_sample_of_each_domain(tau2: RemoteBenchmark) 
     assert found["telecom-solo"].needs == () and found["retail"].needs == ("model:user",)
     assert tau2.reference(found["telecom"].id) is None
     for domain in ("telecom-solo", "retail", "airline"):
-        assert await grades(tau2, found[domain].id) == (False, True), found[domain].id
+        assert await grades(tau2, found[domain].id) == (0.0, True), found[domain].id
+
+
+async def test_nothing_is_credited_where_nothing_should_change(tau2: RemoteBenchmark) -> None:
+    """In the first one, the customer wants to know something; in the second, the shop refuses the call."""
+    assert await grades(tau2, "retail.24") == (0.0, True)
+    assert await grades(tau2, "retail.12") == (1.0, True)
+    assert "retail.12" not in {task.id for task in tau2.tasks("test")}
+    assert VACUOUS in tau2.task("retail.12").tags and VACUOUS not in tau2.task("retail.24").tags
 
 
 async def test_the_customer_uses_a_phone_and_leaves(tau2: RemoteBenchmark) -> None:
@@ -88,6 +96,6 @@ async def test_the_oracle_solves_every_task(tau2: RemoteBenchmark) -> None:
         for task in list(tau2.tasks(split)):
             if task.domain != "telecom":
                 nothing, solved = await grades(tau2, task.id)
-                assert not nothing, task.id
+                assert nothing == 0.0, task.id
                 unsolved |= set() if solved else {task.id}
     assert unsolved == UNSOLVED

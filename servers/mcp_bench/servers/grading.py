@@ -43,8 +43,8 @@ class Score(Model):
     """The value of a good solution."""
 
     def words(self) -> str:
-        """Return name, value and unit, such as `latency 4.5 ms`."""
-        return f"{self.name} {self.value:.4g} {self.unit}".rstrip()
+        """Return what was measured, such as `latency 4.5 ms`."""
+        return measured(self.name, self.value, self.unit)
 
     @property
     def measure(self) -> Measure:
@@ -99,6 +99,11 @@ def share_of_par(value: float, *, baseline: float, par: float) -> float:
         raise ValueError(f"baseline and par are both {par}: there is nothing to earn")
     share = (value - baseline) / (par - baseline)
     return 1.0 if share >= 1 else min(max(share, 0.0), PARTIAL_CEILING)
+
+
+def measured(name: str, value: float, unit: str) -> str:
+    """Return name, value and unit, such as `latency 4.5 ms`. A unit that is the name is said once."""
+    return f"{name} {value:.4g} {'' if unit == name else unit}".rstrip()
 
 
 def partial_credit(assertions: Sequence[AssertionResult], *, strict: bool) -> float:

@@ -96,7 +96,7 @@ def test_the_oracle_leaves_out_what_has_no_reference(bench) -> None:
     done = bench.run(
         "record", "--agent", "oracle", "--benchmark", "counter", "--task", "game", "--task", "unsolved"
     )
-    assert "Left out: 1 tasks without a reference (unsolved)" in done.stderr
+    assert "Left out: 1 task without a reference (unsolved)" in done.stderr
     assert [row["task"] for row in bench.rows("select task from episodes")] == ["game"]
     refused = play(bench, "unsolved", code=2)
     assert "no reference for these tasks" in refused.stderr

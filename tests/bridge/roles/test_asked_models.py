@@ -125,7 +125,8 @@ def test_a_user_that_fails_ends_its_own_episode(bench, endpoint, script) -> None
     done = play(bench, endpoint, script(WORK), "--task", "user", "--task", "alone", code=1)
     rows = bench.rows("select task, invalid from episodes order by id")
     assert rows == [{"task": "user", "invalid": "role_failed"}, {"task": "alone", "invalid": None}]
-    assert "no customer today" in done.stderr and "retry the invalid episodes with" in done.stderr
+    assert "it answered 400: no customer today" in done.stderr and "Traceback" not in done.stderr
+    assert "retry the invalid episodes with" in done.stderr
     frames = [str(row["body"]) for row in bench.rows("select body from frames where direction = 'server'")]
     assert any("the user does not answer any more" in body for body in frames)
     assert not any("no customer today" in body for body in frames)

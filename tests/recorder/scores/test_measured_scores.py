@@ -56,6 +56,11 @@ def document(invoke: Invoke, command: click.Command, *options: str | Path) -> An
     return json.loads(result.stdout)
 
 
+def test_a_unit_is_said_once() -> None:
+    assert latency(4.5).words() == "latency 4.5 ms"
+    assert Score(name="points", value=100, unit="points").words() == "points 100"
+
+
 def test_a_reader_gets_what_was_stored(bench_home: Path, invoke: Invoke) -> None:
     folder, (episode,) = record([(planned(), MEASURED)])
     with RunReader(folder.path) as reader:

@@ -85,7 +85,7 @@ async def request(
     except openai.APITimeoutError as error:
         raise NoAnswerError("it did not answer in time") from error
     except openai.APIStatusError as error:
-        words = clean(error.message, model.key)
+        words = clean(error.message.removeprefix(f"Error code: {error.status_code} - "), model.key)
         raise NoAnswerError(
             f"it answered {error.status_code}: {words}", too_long=overflowed(error.message)
         ) from error

@@ -43,10 +43,9 @@ class Display:
         self._clock = clock
         self._started = self._last_line = clock()
         self._console = Console(stderr=True, highlight=False, soft_wrap=True)
-        # rich treats FORCE_COLOR as a terminal, but a log file must not contain cursor movements
         self._live = (
             Live(get_renderable=self._frame, console=self._console, auto_refresh=False, transient=True)
-            if sys.stderr.isatty() and self._console.is_terminal and not self._console.is_dumb_terminal
+            if is_live(self._console)
             else None
         )
 
@@ -124,6 +123,12 @@ class Display:
             Text(duration(self._clock() - self._started)),
         )
         return Group(head, Text(self.status()))
+
+
+def is_live(console: Console) -> bool:
+    """Return whether stderr is a terminal that shows a status which changes."""
+    # rich treats FORCE_COLOR as a terminal, but a log file must not contain cursor movements
+    return sys.stderr.isatty() and console.is_terminal and not console.is_dumb_terminal
 
 
 def duration(seconds: float) -> str:

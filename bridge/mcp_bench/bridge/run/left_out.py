@@ -1,18 +1,27 @@
-"""Which of the chosen tasks cannot run on this machine, before the first episode."""
+"""Which of the chosen tasks are left out, and why, before the first episode."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+import time
+from collections.abc import Collection, Iterator, Sequence
 
 import click
+from rich.console import Console
+from rich.progress import track
 
+from mcp_bench.bridge.run.display import SILENCE_SECONDS, is_live
+from mcp_bench.bridge.run.progress import Clock
 from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import needed_role
 from mcp_bench.servers.needs import unmet
 from mcp_bench.servers.sanitize import sanitize_line
 
 SHOWN = 3
+
+logger = logging.getLogger(__name__)
 
 
 def that_can_run(episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:
@@ -32,10 +41,56 @@ def that_can_run(episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:
         else:
             kept.append(episode)
     for why, tasks in left.items():
-        named = ", ".join([*tasks][:SHOWN]) + (", ..." if len(tasks) > SHOWN else "")
-        count = "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
-        text = sanitize_line(f"{count} that cannot run here: {why} ({named})")
+        text = f"{_count(tasks)} that cannot run here: {sanitize_line(why)} ({_names(tasks)})"
         if not kept:
             raise WrongUseError(f"nothing to do: {text}")
         click.echo(f"Left out: {text}", err=True)
     return kept
+
+
+def with_reference(
+    bench: Benchmark, episodes: Sequence[PlannedEpisode], clock: Clock = time.monotonic
+) -> list[PlannedEpisode]:
+    """Return the episodes whose tasks have a reference; say how many have none.
+
+    A reference that cannot be read counts as there: the episode will report the failure. Some benchmarks work
+    a solution out, which takes seconds, so the progress is shown.
+
+    Raises:
+        WrongUseError: none of the tasks has one.
+    """
+    lacking: dict[str, None] = {}
+    for task in _shown([*dict.fromkeys(episode.task for episode in episodes)], clock):
+        try:
+            if bench.reference(task) is None:
+                lacking[task] = None
+        except Exception:
+            logger.debug("the reference of %s cannot be read", task, exc_info=True)
+    kept = [episode for episode in episodes if episode.task not in lacking]
+    if not kept:
+        raise WrongUseError(f"benchmark {bench.name!r} has no reference for these tasks: take another agent")
+    if lacking:
+        click.echo(f"Left out: {_count(lacking)} without a reference ({_names(sorted(lacking))})", err=True)
+    return kept
+
+
+def _shown(tasks: Sequence[str], clock: Clock) -> Iterator[str]:
+    """Yield the tasks. Show a bar on a terminal, a line after each long silence elsewhere."""
+    console = Console(stderr=True)
+    if is_live(console):
+        yield from track(tasks, "Looking for references", console=console, transient=True)
+        return
+    last_line = clock()
+    for done, task in enumerate(tasks):
+        if clock() - last_line >= SILENCE_SECONDS:
+            click.echo(f"[{done}/{len(tasks)}] looking for references", err=True)
+            last_line = clock()
+        yield task
+
+
+def _count(tasks: Collection[str]) -> str:
+    return "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
+
+
+def _names(tasks: Collection[str]) -> str:
+    return sanitize_line(", ".join([*tasks][:SHOWN]) + (", ..." if len(tasks) > SHOWN else ""))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -24,7 +23,7 @@ from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_ag
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
 from mcp_bench.bridge.run.isolation_choice import isolated, placed
-from mcp_bench.bridge.run.left_out import that_can_run
+from mcp_bench.bridge.run.left_out import that_can_run, with_reference
 from mcp_bench.bridge.sandbox.runners.configured import check_sandboxes
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK as SERVER
@@ -45,8 +44,6 @@ from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize_line
-
-logger = logging.getLogger(__name__)
 
 
 def start_run(
@@ -181,39 +178,6 @@ def planned_episodes(
     tasks = chosen_tasks(bench, choices.split, choices.tasks, choices.limit, choices.tags)
     planned = plan(tasks, choices.repeat, choices.seed, choices.max_calls)
     return bench, planned if elsewhere else that_can_run(planned)
-
-
-def with_reference(bench: Benchmark, episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:
-    """Return the episodes whose tasks have a reference; say how many have none.
-
-    A reference that cannot be read counts as there: the episode will report the failure.
-
-    Raises:
-        WrongUseError: none of the tasks has one.
-    """
-    from rich.console import Console
-    from rich.progress import track
-
-    lacking: set[str] = set()
-    console = Console(stderr=True)
-    tasks = list(dict.fromkeys(episode.task for episode in episodes))
-    # some benchmarks work a solution out, which takes seconds
-    shown = track(
-        tasks, "Looking for references", console=console, transient=True, disable=not console.is_terminal
-    )
-    for task in shown:
-        try:
-            if bench.reference(task) is None:
-                lacking.add(task)
-        except Exception:
-            logger.debug("the reference of %s cannot be read", task, exc_info=True)
-    kept = [episode for episode in episodes if episode.task not in lacking]
-    if not kept:
-        raise WrongUseError(f"benchmark {bench.name!r} has no reference for these tasks: take another agent")
-    if lacking:
-        named = ", ".join(sorted(lacking)[:3]) + (", ..." if len(lacking) > 3 else "")
-        click.echo(f"Left out: {len(lacking)} tasks without a reference ({sanitize_line(named)})", err=True)
-    return kept
 
 
 def annotate_run(run: RunFolder, tags: Sequence[str], note: str | None) -> None:

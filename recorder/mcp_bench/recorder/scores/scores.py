@@ -15,6 +15,7 @@ from mcp_bench.recorder.scores.totals import Totals, finished
 from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.grading import measured
 
 GROUPS = ("agent", "model", "benchmark", "split", "domain")
 SEVERAL = "*"
@@ -100,7 +101,7 @@ def measured_score(score: Mapping[str, Any] | None) -> str:
     if score is None:
         return ""
     interval = f" [{score['ci'][0]:.4g}, {score['ci'][1]:.4g}]" if score["ci"] else ""
-    return f"{score['name']} {score['mean']:.4g} {score['unit']}".rstrip() + interval
+    return measured(score["name"], score["mean"], score["unit"]) + interval
 
 
 def groups(by: str) -> list[str]:

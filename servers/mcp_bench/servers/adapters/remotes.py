@@ -68,7 +68,7 @@ BFCL = RemoteBenchmark(
 TAU2 = RemoteBenchmark(
     "tau2",
     "mcp_bench.servers.adapters.tau2:BENCHMARK",
-    version="inspect-evals-0.26.0-1",
+    version="inspect-evals-0.26.0-2",
     summary="Telecom, retail and airline service with a simulated customer; telecom also with a ticket.",
     packages=("inspect_evals", "inspect_ai", "toml", "yaml"),
     licence="MIT",

@@ -18,6 +18,8 @@ SOLO = "telecom-solo"
 DOMAINS = (SOLO, "telecom", "retail", "airline")
 READS = ("get_", "list_", "search_", "find_", "calculate", "transfer_to_human_agents")
 """Tools of the shops that change nothing."""
+REFUSED = ("retail.12", "retail.105")
+"""Tasks of the shops whose reference changes nothing, since the only call that would is refused."""
 SERVICE = (
     "You are a customer service agent that helps the user according to the policy below. Always follow it."
 )
@@ -86,9 +88,13 @@ def database(domain: str) -> Any:
 
 
 @cache
+def unchanged(domain: str, name: str) -> bool:
+    """Return whether a shop's database should stay as it is."""
+    actions = records(domain)[name].evaluation_criteria.actions or ()
+    reads = all(one.name.startswith(READS) for one in actions)
+    return base(domain) != "telecom" and (reads or f"{domain}.{name}" in REFUSED)
+
+
 def vacuous(domain: str, name: str) -> bool:
     """Return whether doing nothing is right, as in some tasks of the shops."""
-    criteria = records(domain)[name].evaluation_criteria
-    actions = [one.name for one in criteria.actions or ()]
-    nothing = not criteria.communicate_info and all(one.startswith(READS) for one in actions)
-    return nothing and base(domain) != "telecom"
+    return unchanged(domain, name) and not records(domain)[name].evaluation_criteria.communicate_info

@@ -18,12 +18,12 @@ from inspect_evals.tau2.common.agents import StoredAgentState
 from inspect_evals.tau2.common.scorer import find_unused_actions
 
 from mcp_bench.servers.adapters.inspect_tools import InspectWorld, specs
-from mcp_bench.servers.adapters.tau2_data import SOLO, base, database, part, records, tools_of
+from mcp_bench.servers.adapters.tau2_data import SOLO, base, database, part, records, tools_of, unchanged
 from mcp_bench.servers.contracts import JSON, ChatMessage, ToolResult
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.host import Host
 
-VERSION = "inspect-evals-0.26.0-1"
+VERSION = "inspect-evals-0.26.0-2"
 ENDS = ("###STOP###", "###TRANSFER###", "###OUT-OF-SCOPE###")
 """What the simulated customer says to leave."""
 USER_STEPS = 30
@@ -101,7 +101,12 @@ class Tau2World(InspectWorld):
         if domain != "telecom":
             text = " ".join((*self._said, answer)).lower().replace(",", "")
             right = strict or "database" not in verdict.explanation
-            checks += [AssertionResult(name="the database is as expected", passed=right)]
+            kept = AssertionResult(
+                name="the database is as expected",
+                passed=right,
+                kind="guardrail" if unchanged(self.domain, self._record.id) else "objective",
+            )
+            checks += [kept]
             checks += [
                 AssertionResult(name=f"says {one}", passed=one.lower() in text)
                 for one in criteria.communicate_info or ()

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 import anyio
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
-from mcp_bench.servers.errors import BenchError, WorkerDiedError, suggestion
+from mcp_bench.servers.errors import BenchError, HostError, WorkerDiedError, suggestion
 from mcp_bench.servers.mcp_server.arguments import ArgumentValidator
 from mcp_bench.servers.mcp_server.images import check_images
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
@@ -136,6 +136,8 @@ class WorldSession:
             return refusal(f"{name} failed: the environment is not available any more.")
         except (anyio.get_cancelled_exc_class(), GeneratorExit):
             raise
+        except HostError as error:  # not the world's own failure: the episode says why
+            return refusal(f"{name} failed: {error}")
         except BaseException as error:  # a tool that calls sys.exit() must not end the run
             if isinstance(error, KeyboardInterrupt) and is_signal(error):
                 raise

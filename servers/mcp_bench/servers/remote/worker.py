@@ -103,7 +103,7 @@ class Worker:
         self._benchmark: Benchmark | None = None
         self._worlds: dict[int, tuple[World, anyio.Lock]] = {}
         self._cursors: dict[int, Iterator[Task]] = {}
-        self._toolsets: dict[tuple[int, ...], tuple[int, Sequence[ToolSpec]]] = {}
+        self._toolsets: dict[tuple[str, ...], tuple[int, tuple[ToolSpec, ...]]] = {}
         self._numbers = itertools.count(1)
         self._scopes: dict[int, anyio.CancelScope] = {}
         self._sending = anyio.Lock(fast_acquire=True)
@@ -247,15 +247,14 @@ class Worker:
         """Return the number of a set of tools, and the tools if they are new.
 
         Worlds share their tools, and writing and reading some dozens takes longer than opening many a world.
-        The same set is one of the same objects; they are kept, so that no other object gets their ids.
         """
-        key = tuple(map(id, tools))
-        if (known := self._toolsets.get(key)) is not None:
+        names, found = tuple(tool.name for tool in tools), tuple(tools)
+        if (known := self._toolsets.get(names)) is not None and known[1] == found:
             return {"toolset": known[0]}
         if len(self._toolsets) >= MOST_TOOLSETS:  # worlds that make new ones each time
             self._toolsets.clear()
         number = next(self._numbers)
-        self._toolsets[key] = number, tuple(tools)
+        self._toolsets[names] = number, found
         return {"toolset": number, "tools": dumped(tools)}
 
     async def tools_of(self, world: int) -> JSON:
