@@ -1,6 +1,7 @@
 """Say in words where the values of a call come from, as far as the request and the results so far show it.
 
-    camp_07fe: status "completed". camp_41c2: status "active". With status "active": camp_41c2. 17500 - 1000 = 16500.
+    camp_07fe: status "completed". camp_41c2: status "active". With status "active": camp_41c2.
+    17500 - 1000 = 16500.
 
 A model that learns from such rows writes down what it compares and calculates before it decides (chain of
 thought, https://arxiv.org/abs/2201.11903; scratchpads, https://arxiv.org/abs/2112.00114). The words are found
