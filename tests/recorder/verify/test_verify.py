@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -353,11 +354,12 @@ def test_a_killed_writer_leaves_an_open_end(
 
 
 def test_forged_journal_entries_are_ignored(run: Path, invoke: Invoke) -> None:
-    from mcp_bench.recorder.store.journal import FrameEntry
+    from mcp_bench.recorder.store.journal import encode_frame
 
     (episode,) = sql(run, "SELECT max(id) FROM episodes")[0]
-    forged = FrameEntry(11, episode, 1, "client", 5, request(9, "transfer", {}))
-    (run / "journal-0").write_bytes(forged.encode(b"not the key"))
+    body = request(9, "transfer", {})
+    hashed = sha256(body).digest()
+    (run / "journal-0").write_bytes(encode_frame(b"not the key", 11, episode, 1, "client", 5, body, hashed))
     assert changes(invoke) == set()
     assert sql(run, "SELECT count(*) FROM frames") == [(10,)]
 
