@@ -108,24 +108,28 @@ def print_table(home: Path, steps: int) -> None:
     """Print a row for each task: by driver, the median held-out score and partial credit."""
     from mcp_bench.recorder.store.reader import RunReader
 
-    found: dict[str, dict[str, list[tuple[float, float]]]] = {}
+    found: dict[str, dict[str, list[tuple[float | None, float]]]] = {}
     ends: dict[str, tuple[float, float]] = {}
     for path in sorted((home / "runs").iterdir()):
         with RunReader(path) as reader:
             driver = reader.info().settings["options"]["driver"]  # type: ignore[index,call-overload]
             for episode in reader.episodes():
-                assert episode.score is not None, "the attempt was not graded"
-                ends[episode.task] = (episode.score.baseline or 0.0, episode.score.par or 0.0)
+                assert episode.partial is not None, "the attempt was not graded"
                 drivers = found.setdefault(episode.task, {driver: [] for driver in DRIVERS})
-                drivers[str(driver)].append((episode.score.value, episode.partial or 0.0))
+                value = None
+                if episode.score is not None:
+                    value = episode.score.value
+                    ends[episode.task] = (episode.score.baseline or 0.0, episode.score.par or 0.0)
+                drivers[str(driver)].append((value, episode.partial))
     print(f"{steps} proposals each, by a scripted proposer. Medians of held-out scores (and of partial)")
     print(f"| task | baseline | reference | {' | '.join(f'`{driver}`' for driver in DRIVERS)} | attempts |")
     print(f"|---|{'---:|' * (len(DRIVERS) + 3)}")
     for task, drivers in found.items():
         cells = [f"`{task}`", *(f"{end:.3g}" for end in ends[task])]
         for scores in drivers.values():
-            value, part = (statistics.median(column) for column in zip(*scores, strict=True))
-            cells.append(f"{value:.3g} ({part:.2f})")
+            # without a score, nothing was better, and the baseline was graded
+            value = statistics.median(ends[task][0] if one is None else one for one, _ in scores)
+            cells.append(f"{value:.3g} ({statistics.median(part for _, part in scores):.2f})")
         print(f"| {' | '.join(cells)} | {len(scores)} |", flush=True)
 
 

@@ -2,7 +2,7 @@
 
 A proposal takes a version and changes one thing at random: a passage into another variant of it, or a
 line that is there or not. One of six proposals is broken. Some tasks begin with another program than the
-baseline, whose settings are at their worst.
+baseline, whose settings are poor.
 """
 
 from __future__ import annotations
@@ -154,11 +154,13 @@ CHANGES = {
     ),
     "counts": Changes(
         [
-            ("best = 1\n", "best = 3\n", "best = 6\n", "best = 12\n", f"{BEST}\n"),
-            ("best, 5)", "best, 30)", "best, 120)"),
-            ("0.4 * shares + 0.6", "0.8 * shares + 0.2", SHARES),
+            ("best = 2\n", "best = 3\n", "best = 6\n", "best = 12\n", f"{BEST}\n"),
+            ("best, 30)", "best, 5)", "best, 120)"),
+            ("0.8 * shares + 0.2", "0.4 * shares + 0.6", SHARES),
         ],
-        start=worse("counts", (BEST, "best = 1"), ("best, 120)", "best, 5)"), (SHARES, "0.4 * shares + 0.6")),
+        start=worse(
+            "counts", (BEST, "best = 2"), ("best, 120)", "best, 30)"), (SHARES, "0.8 * shares + 0.2")
+        ),
     ),
     "intents": Changes(lines=lines("intents", ""), before="\n{input}"),
     "triangles": Changes(

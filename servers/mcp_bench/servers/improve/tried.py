@@ -1,4 +1,4 @@
-"""A task of one's own is tried before an agent starts: baseline and reference are measured, once in a home."""
+"""A task of one's own is tried before an agent starts: baseline and reference are measured once in a home."""
 
 from __future__ import annotations
 
