@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from random import Random
 
 from mcp_bench.servers.home import home
@@ -24,15 +25,7 @@ async def try_once(task: ImproveTask, sandboxes: Mapping[str, Sandbox]) -> None:
     Raises:
         BenchError: the scorer or one of the programs fails, or the reference is not better than the baseline.
     """
-    parts = [digest(files) for files in (task.baseline, task.reference, task.readonly)]
-    place = home() / FOLDER / content_key([
-        task.definition.model_dump_json(),
-        (task.folder / "scorer.py").read_text(encoding="utf-8"),
-        *parts,
-        task.model,
-        VERSION,
-        *versions(task.definition.experiment.packages),
-    ])  # fmt: skip
+    place = mark(task)
     if place.exists():
         return
     programs = {BASELINE: task.baseline, REFERENCE: task.reference}
@@ -42,3 +35,12 @@ async def try_once(task: ImproveTask, sandboxes: Mapping[str, Sandbox]) -> None:
     progress(definition.metric, found.values, REFERENCE, clock=definition.experiment.kind in CLOCKED)
     place.parent.mkdir(parents=True, exist_ok=True)
     place.touch()
+
+
+def mark(task: ImproveTask) -> Path:
+    """Return the file that is there once the task was tried."""
+    files = [digest(files) for files in (task.baseline, task.reference, task.readonly)]
+    scorer = (task.folder / "scorer.py").read_text(encoding="utf-8")
+    packages = versions(task.definition.experiment.packages)
+    about = [task.definition.model_dump_json(), scorer, *files, task.model, VERSION, *packages]
+    return home() / FOLDER / content_key(about)
