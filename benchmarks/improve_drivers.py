@@ -1,11 +1,11 @@
 """What the drivers of `search` reach with the same budget, with a scripted proposer in place of a model.
 
-    python benchmarks/improve_drivers.py [--steps 12] [--repeats 2] [--html report.html]
+    python benchmarks/improve_drivers.py [--task codec.train.0]... [--steps 12] [--repeats 2] [--html FILE]
 
-The proposer is no model: it takes the last version of the request and changes one of five settings of a
-compressor at random; one of six proposals is a broken program. So drivers differ only by what they show. The
-task is codec.train.0 of `improve`, with real sandboxes and held-out data. Prints a table, and with --html
-writes the report with the score over runs.
+The proposer is no model: it takes the last version of the request and changes one thing at random, such as a
+setting of a compressor, or whether a prompt has an example; one of six proposals is broken. So drivers differ
+only by what they show. What it changes in each task is in `improve_proposals.py`. Sandboxes and held-out data
+are real. Prints a table, and with --html writes the report with the score over runs.
 """
 
 from __future__ import annotations
@@ -19,66 +19,17 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections import Counter
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
-from typing import Any
+
+from improve_proposals import CHANGES, TASKS
 
 DRIVERS = ("single", "icl", "best-of-n", "puct", "evolve")
-TASK = "codec.train.0"
-SETTINGS: dict[str, list[Any]] = {
-    "coder": ["zlib", "bz2", "lzma"], "columns": [0, 1], "times": [0, 1], "tenths": [0, 1], "plain": [0, 1],
-}  # fmt: skip
-FIRST = {"coder": "zlib", "columns": 0, "times": 0, "tenths": 0, "plain": 0}
-"""The settings that the baseline has."""
-BROKEN = 6
-PROGRAM = '''"""Settings: {settings}"""
-import bz2, lzma, zlib
-S = {settings}
-FILTERS = [{{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 0, "lp": 0, "pb": 0}}]
-
-def pack(data):
-    if S["coder"] == "lzma":
-        return lzma.compress(data, lzma.FORMAT_RAW, filters=FILTERS) if S["plain"] else lzma.compress(data)
-    return (bz2 if S["coder"] == "bz2" else zlib).compress(data, 9)
-
-def unpack(data):
-    if S["coder"] == "lzma":
-        raw = lzma.FORMAT_RAW
-        return lzma.decompress(data, raw, filters=FILTERS) if S["plain"] else lzma.decompress(data)
-    return (bz2 if S["coder"] == "bz2" else zlib).decompress(data)
-
-def steps(numbers, sign):
-    kept, out = 0, []
-    for number in numbers:
-        out.append(number - kept if sign < 0 else number + kept)
-        kept = number if sign < 0 else out[-1]
-    return out
-
-def compress(data):
-    head, *lines = data.decode().splitlines()
-    columns = [list(column) for column in zip(*(line.split(",") for line in lines))]
-    if S["times"]:
-        columns[0] = [str(n) for n in steps([int(n) for n in columns[0]], -1)]
-    if S["tenths"]:
-        for place in (2, 3, 4):
-            columns[place] = [word.replace(".", "") for word in columns[place]]
-    if S["columns"]:
-        return pack("\\n".join([head, *(",".join(column) for column in columns)]).encode())
-    return pack("\\n".join([head, *(",".join(row) for row in zip(*columns))]).encode())
-
-def decompress(data):
-    head, *lines = unpack(data).decode().split("\\n")
-    columns = [line.split(",") for line in lines]
-    if not S["columns"]:
-        columns = [list(column) for column in zip(*columns)]
-    if S["times"]:
-        columns[0] = [str(n) for n in steps([int(n) for n in columns[0]], 1)]
-    if S["tenths"]:
-        for place in (2, 3, 4):
-            columns[place] = [f"{{word[:-1]}}.{{word[-1]}}" for word in columns[place]]
-    return ("\\n".join([head, *(",".join(row) for row in zip(*columns))]) + "\\n").encode()
-'''
+REPEAT = [0]
+ASKED: Counter[str] = Counter()
+"""How many requests were made for each task in this repeat, by this driver."""
 
 
 class Proposer(BaseHTTPRequestHandler):
@@ -88,21 +39,17 @@ class Proposer(BaseHTTPRequestHandler):
         asked = self.rfile.read(int(self.headers["Content-Length"]))
         text = json.loads(asked)["messages"][-1]["content"]
         versions = re.findall(r"^Version (\d+):", text, re.MULTILINE)
-        with LOCK:
-            rng = Random(f"{SEED[0]} {SEED[1]} {versions}")
-            SEED[1] += 1
-        last = text.rpartition("\nVersion ")[2]
-        found = re.findall(r"^S = (\{.*\})$", last, re.MULTILINE)
-        settings = {**FIRST, **(json.loads(found[-1]) if found else {})}
-        name = rng.choice(list(SETTINGS))
-        settings[name] = rng.choice([value for value in SETTINGS[name] if value != settings[name]])
-        program = PROGRAM.format(settings=json.dumps(settings))
-        if rng.randrange(BROKEN) == 0:
-            program = program.replace("def decompress", "def decompress_it")
+        task = next(
+            name for name in CHANGES if " ".join(TASKS[name].readme.split()) in " ".join(text.split())
+        )
+        rng = Random(f"{REPEAT[0]} {ASKED[task]} {versions}")
+        ASKED[task] += 1
+        version = re.findall(r"^```\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)[-1]
+        program = CHANGES[task].proposed(version, rng).rstrip("\n")
         answer = {
             "id": "1", "object": "chat.completion", "created": 0, "model": "scripted",
             "choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": f"```python\n{program}```"}}],
+                         "message": {"role": "assistant", "content": f"```\n{program}\n```"}}],
             "usage": {"prompt_tokens": len(text) // 4, "completion_tokens": len(program) // 4,
                       "total_tokens": (len(text) + len(program)) // 4},
         }  # fmt: skip
@@ -117,18 +64,16 @@ class Proposer(BaseHTTPRequestHandler):
         return
 
 
-LOCK = threading.Lock()
-SEED = [0, 0]
-"""Of the repeat, and how many requests it has made."""
-
-
-def recorded(url: str, driver: str, repeat: int, steps: int, home: Path) -> None:
-    SEED[:] = [repeat, 0]
+def recorded(url: str, tasks: list[str], driver: str, repeat: int, steps: int, home: Path) -> None:
+    """Record one attempt at each task, one after the other."""
+    REPEAT[0] = repeat
+    ASKED.clear()
     argv = [
         sys.executable, "-m", "mcp_bench.bridge.cli.root", "record", "--agent", "search", "--benchmark",
-        "improve", "--task", TASK, "--model", "scripted", "--base-url", url, "--isolation", "none",
+        "improve", "--model", "scripted", "--base-url", url, "--isolation", "none",
         "--agent-option", f"driver={driver}", "--agent-option", f"max_steps={steps}",
         "--agent-option", f"seed={repeat}", "--run-tag", driver, "--retries", "0",
+        *(f"--task={task}" for task in tasks),
     ]  # fmt: skip
     env = {**os.environ, "MCP_BENCH_HOME": str(home), "OPENAI_API_KEY": "dummy-key-0123456789"}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
@@ -138,10 +83,12 @@ def recorded(url: str, driver: str, repeat: int, steps: int, home: Path) -> None
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--task", action="append", help="NAME.SPLIT.NUMBER; can be repeated")
     parser.add_argument("--steps", type=int, default=12, help="proposals for each attempt")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--html", type=Path)
     options = parser.parse_args()
+    tasks = options.task or ["codec.train.0"]
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
@@ -149,8 +96,8 @@ def main() -> None:
         home = Path(folder)
         for repeat in range(options.repeats):
             for driver in DRIVERS:
-                recorded(url, driver, repeat, options.steps, home)
-        print_table(home, options.steps)
+                recorded(url, tasks, driver, repeat, options.steps, home)
+            print_table(home, options.steps)
         if options.html:
             argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "report", "--html", str(options.html)]
             subprocess.run(argv, env={**os.environ, "MCP_BENCH_HOME": str(home)}, check=True)
@@ -158,27 +105,32 @@ def main() -> None:
 
 
 def print_table(home: Path, steps: int) -> None:
-    """Print the held-out score of each driver: the median of its attempts, and all of them."""
+    """Print a row for each task: by driver, the median held-out score and partial credit."""
     from mcp_bench.recorder.store.reader import RunReader
 
-    found: dict[str, list[tuple[float, float]]] = {driver: [] for driver in DRIVERS}
-    ends = (0.0, 0.0)
+    found: dict[str, dict[str, list[tuple[float | None, float]]]] = {}
+    ends: dict[str, tuple[float, float]] = {}
     for path in sorted((home / "runs").iterdir()):
         with RunReader(path) as reader:
             driver = reader.info().settings["options"]["driver"]  # type: ignore[index,call-overload]
             for episode in reader.episodes():
-                assert episode.score is not None, "the attempt was not graded"
-                ends = (episode.score.baseline or 0.0, episode.score.par or 0.0)
-                found[str(driver)].append((episode.score.value, episode.partial or 0.0))
-    print(
-        f"{TASK}, {steps} proposals each, scripted proposer; baseline {ends[0]:.3f}, reference {ends[1]:.3f}"
-    )
-    print("| driver | bits/byte, held out | partial | each attempt |\n|---|---:|---:|---|")
-    for driver, scores in found.items():
-        values, parts = zip(*scores, strict=True)
-        each = ", ".join(f"{value:.3f}" for value in values)
-        median, part = statistics.median(values), statistics.median(parts)
-        print(f"| `{driver}` | {median:.3f} | {part:.2f} | {each} |")
+                assert episode.partial is not None, "the attempt was not graded"
+                drivers = found.setdefault(episode.task, {driver: [] for driver in DRIVERS})
+                value = None
+                if episode.score is not None:
+                    value = episode.score.value
+                    ends[episode.task] = (episode.score.baseline or 0.0, episode.score.par or 0.0)
+                drivers[str(driver)].append((value, episode.partial))
+    print(f"{steps} proposals each, by a scripted proposer. Medians of held-out scores (and of partial)")
+    print(f"| task | baseline | reference | {' | '.join(f'`{driver}`' for driver in DRIVERS)} | attempts |")
+    print(f"|---|{'---:|' * (len(DRIVERS) + 3)}")
+    for task, drivers in found.items():
+        cells = [f"`{task}`", *(f"{end:.3g}" for end in ends[task])]
+        for scores in drivers.values():
+            # without a score, nothing was better, and the baseline was graded
+            value = statistics.median(ends[task][0] if one is None else one for one, _ in scores)
+            cells.append(f"{value:.3g} ({statistics.median(part for _, part in scores):.2f})")
+        print(f"| {' | '.join(cells)} | {len(scores)} |", flush=True)
 
 
 if __name__ == "__main__":

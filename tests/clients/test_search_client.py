@@ -76,10 +76,11 @@ TWO = "FILE: b.py\n```\nb = 1\n```\nand\nFILE: a.py\n\n```py\na = 1\n```\nFILE: 
 
 
 def test_files_are_read_from_an_answer() -> None:
-    assert written(ONE, ["a.py"]) == {"a.py": "x = 2\n"}
-    assert written(TWO, ["a.py", "b.py"]) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
-    assert written("I cannot.", ["a.py"]) == {}
-    assert written("```\nunfinished", ["a.py"]) == {}
+    assert written(ONE, {"a.py": "x = 1\n"}) == {"a.py": "x = 2\n"}
+    assert written(TWO, {"a.py": "\n", "b.py": "\n"}) == {"a.py": "a = 1\n", "b.py": "b = 1\n"}
+    assert written("I cannot.", {"a.py": ""}) == {}
+    assert written("```\nunfinished", {"a.py": ""}) == {}
+    assert written(ONE, {"a.txt": "Line:"}) == {"a.txt": "x = 2"}, "an end of line only where there was one"
 
 
 def test_tokens_are_a_budget_where_the_endpoint_reports_them() -> None:

@@ -18,6 +18,8 @@ from tests.support.improve_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]
+SMALL = "def solve(n):\n    return (n - 1) * n * (2 * n - 1) // 6\n"
+"""A baseline that is better than the reference."""
 pytestmark = [pytest.mark.system, needs("bwrap", BWRAP.support().works, BWRAP.support().detail)]
 
 
@@ -94,19 +96,36 @@ def test_a_broken_task_is_refused_before_an_agent_starts(bench: Bench, tmp_path:
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        ({"target": "def solve(n):\n    raise OSError('no')\n"}, "the baseline failed"),
+        ({"target": "def solve(n):\n    raise OSError('no')\n"}, "the baseline failed (OSError: no)"),
         (
             {"scorer": "def question(rng, part, settings):\n    return 1 / 0\n"},
             "scorer.py failed: ZeroDivision",
         ),
+        ({"target": SMALL}, "the reference is not better than the baseline"),
     ],
 )
 def test_a_task_that_cannot_be_measured_is_no_trial(
     bench: Bench, tmp_path: Path, parts: dict[str, str], said: str
 ) -> None:
-    """`check` ends with 1 and names the part that failed."""
-    done = bench.run("improve-task", "check", write_task(tmp_path, **parts), code=1)
+    """`check` ends with 1 and names the part that failed; `record` does so before its agent starts."""
+    folder = write_task(tmp_path, **parts)
+    done = bench.run("improve-task", "check", folder, "--repeats", "1", code=1)
+    assert said in done.stdout + done.stderr
+    record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder, "--limit", "1")
+    done = bench.run(*record, "--retries", "0", code=1)
     assert said in done.stderr
+    assert "world_failed" in done.stderr
+    assert not bench.rows("select id from calls")
+
+
+def test_a_task_of_ones_own_is_tried_once(bench: Bench, tmp_path: Path) -> None:
+    folder = write_task(tmp_path)
+    record = ("record", "--agent", "noop", "--benchmark", "improve", "--path", folder, "--limit", "2")
+    bench.run(*record)
+    [mark] = (bench.home / "improve/tried").iterdir()
+    made = mark.stat().st_mtime_ns
+    bench.run(*record)
+    assert [one.stat().st_mtime_ns for one in (bench.home / "improve/tried").iterdir()] == [made]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,8 @@ import pytest
 
 from mcp_bench.bridge.process.descendants import below
 from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.servers.improve.task_file import read_task
+from mcp_bench.servers.improve.tried import mark
 from tests.support.bench_commands import Bench
 from tests.support.improve_task import BASELINE, TASK, write_task
 from tests.support.requirements import needs
@@ -39,7 +41,9 @@ ENDLESS = "while n < 0:\n        pass\n    "
     # the full sweep has other moments: between pairs, and in the last ones
     [pytest.param((0,)), pytest.param((1, 2, 5, 8, 13), marks=pytest.mark.full)],
 )
-def test_a_killed_referee_loses_nothing(bench: Bench, tmp_path: Path, moments: tuple[int, ...]) -> None:
+def test_a_killed_referee_loses_nothing(
+    bench: Bench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moments: tuple[int, ...]
+) -> None:
     moment, fifo = tmp_path / "moment", tmp_path / "fifo"
     os.mkfifo(fifo)
     reading = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
@@ -51,6 +55,10 @@ def test_a_killed_referee_loses_nothing(bench: Bench, tmp_path: Path, moments: t
     )
     reference = folder / "reference/target.py"
     reference.write_text(reference.read_text().replace("return", f"{ENDLESS}return"))
+    monkeypatch.setenv("MCP_BENCH_HOME", str(bench.home))
+    tried = mark(read_task(folder))
+    tried.parent.mkdir(parents=True)
+    tried.touch()  # so that the first experiment is the one that the agent asked for
     record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder, "--limit", "1")
     for number in moments:
         moment.write_text(str(number))

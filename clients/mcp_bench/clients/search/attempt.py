@@ -97,7 +97,7 @@ class Search:
     async def propose(self, reply: Reply, parents: tuple[int, ...]) -> bool:
         """Run what the model wrote, if it is a program that was not run before. Return whether it was."""
         base = self.versions[parents[-1]].files
-        files = {**base, **written(reply.text or "", list(base))}
+        files = {**base, **written(reply.text or "", base)}
         if self.find(files) is not None:
             say_assistant(reply.text, reply.reasoning)
             return False
@@ -146,9 +146,17 @@ class Search:
         return outcome
 
 
-def written(text: str, names: Sequence[str]) -> dict[str, str]:
-    """Return the files that an answer has: by the name before each block, or the last block for one file."""
+def written(text: str, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that an answer has: by the name before each block, or the last block for one file.
+
+    A block ends with an end of line. A file that had none there, such as a prompt that a model goes on with,
+    gets none.
+    """
     blocks = [(found["name"], found["text"]) for found in BLOCK.finditer(text)]
-    if len(names) == 1:
-        return {names[0]: blocks[-1][1]} if blocks else {}
-    return {name: content for name, content in blocks if name in names}
+    if len(files) == 1:
+        blocks = [(name, blocks[-1][1]) for name in files if blocks]
+    return {
+        name: content if files[name].endswith("\n") else content.removesuffix("\n")
+        for name, content in blocks
+        if name in files
+    }

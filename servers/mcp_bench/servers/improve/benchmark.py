@@ -17,6 +17,7 @@ from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
 from mcp_bench.servers.improve.held_out import graded_state
 from mcp_bench.servers.improve.packages import PLACE, absent, check_python, layer
 from mcp_bench.servers.improve.task_file import FILE, Experiment, ImproveTask, read_task
+from mcp_bench.servers.improve.tried import try_once
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
 from mcp_bench.servers.needs import GPU, PACKAGE, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
@@ -52,6 +53,8 @@ class Improve(SimpleBenchmark):
 
     def __init__(self, folder: Path = TASKS) -> None:
         self._folder = folder
+        self._own = False
+        self._trying = anyio.Lock()
 
     def at(self, path: str) -> Improve:
         """Return the benchmark of a folder: a task, or a folder of tasks.
@@ -61,6 +64,7 @@ class Improve(SimpleBenchmark):
         """
         found = Improve(Path(path))
         found.name = f"{self.name}:{path}"
+        found._own = True
         for task in found.folders.values():
             _ = task.scorer  # now, so that errors come before an agent starts
         return found
@@ -105,15 +109,15 @@ class Improve(SimpleBenchmark):
                 f", {budget.processor_seconds:g} s of processors" if budget.processor_seconds else ""
             ),
         )  # fmt: skip
-        asks = experiment.kind == "text" and not task.model
-        needs = [f"{NEED}{experiment.role}" if asks else SANDBOX]
+        needs = [f"{NEED}{experiment.role}" if asks_operator(task) else SANDBOX]
         needs += [f"{PACKAGE}{name}" for name in absent(experiment.packages)]
         needs += [GPU] if experiment.gpu else []
         return Task(
             id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
             tags=(f"kind-{experiment.kind}",), needs=tuple(needs), timeout=budget.seconds + 60,
             limits=Limits(
-                open_seconds=120,  # packages are copied once
+                # packages are copied, and a task of one's own is tried, once
+                open_seconds=120 + (2 * experiment.seconds if self._own else 0),
                 call_seconds=max(600, 4 * experiment.seconds),
                 grade_seconds=max(900, (PATIENCE + 4) * experiment.seconds),  # a candidate may sleep
             ),
@@ -134,6 +138,9 @@ class Improve(SimpleBenchmark):
                 starting.start_soon(start, name)
         if task.definition.experiment.packages:
             await check_python(sandboxes[BASELINE])
+        if self._own and not asks_operator(task):
+            async with self._trying:
+                await try_once(task, sandboxes)
         return ImproveWorld(task, task_id, seed, sandboxes, host)
 
     def reference(self, task_id: str) -> Reference:
@@ -170,6 +177,11 @@ class Improve(SimpleBenchmark):
             ):
                 return self.folders[name], split
         return None
+
+
+def asks_operator(task: ImproveTask) -> bool:
+    """Return whether the operator's model answers the prompts of a task."""
+    return task.definition.experiment.kind == "text" and not task.model
 
 
 def runs(experiment: Experiment) -> dict[str, str]:

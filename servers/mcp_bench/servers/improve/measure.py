@@ -67,7 +67,8 @@ async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: R
             await MEASURES[kind](task, candidates, rng, part, found)
     except _BaselineFailed as failed:
         raise BenchError(
-            f"{task.definition.name}: the {failed.name} failed, so nothing can be compared: {failed.error}"
+            f"{task.definition.name}: the {failed.name} failed ({str(failed.error).splitlines()[-1]}), so "
+            f"nothing can be compared: {failed.error}"
         ) from failed
     except (BenchError, CrashError):
         raise
