@@ -66,8 +66,9 @@ async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: R
         else:
             await MEASURES[kind](task, candidates, rng, part, found)
     except _BaselineFailed as failed:
+        *_, last = ["", *str(failed.error).splitlines()]
         raise BenchError(
-            f"{task.definition.name}: the {failed.name} failed ({str(failed.error).splitlines()[-1]}), so "
+            f"{task.definition.name}: the {failed.name} failed ({last}), so "
             f"nothing can be compared: {failed.error}"
         ) from failed
     except (BenchError, CrashError):
