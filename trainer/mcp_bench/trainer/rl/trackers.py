@@ -83,7 +83,7 @@ class _TensorBoard:
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder))  # type: ignore[no-untyped-call]
+        self._writer: Any = SummaryWriter(str(folder))
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         for name, value in values.items():
