@@ -94,12 +94,10 @@ def test_a_service_that_cannot_be_used_ends_a_run_at_its_start(service: Path) ->
 
 
 def test_tensorboard_writes_its_files(tmp_path: Path) -> None:
-    pytest.importorskip("tensorboard")
-    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-
+    events: Any = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
     with trackers(["tensorboard"], tmp_path, pytest.fail) as track:
         track(LINE)
         track({**LINE, "step": 4, "reward": 0.75})
-    found = EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    found = events.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(one.step, one.value) for one in found.Scalars("reward")] == [(3, 0.5), (4, 0.75)]
     assert "families/orders" in found.Tags()["scalars"]

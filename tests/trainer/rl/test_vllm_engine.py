@@ -107,7 +107,8 @@ def of_trainer(loaded: Loaded, tokens: tuple[int, ...], temperature: float) -> t
     ids = torch.tensor([*prompt(loaded), *tokens])[None]
     with torch.no_grad():
         logs = (loaded.model(input_ids=ids).logits[0, :-1].float() / temperature).log_softmax(-1)
-    return logs.gather(1, ids[0, 1:, None])[-len(tokens) :, 0]
+    chosen: torch.Tensor = logs.gather(1, ids[0, 1:, None])[-len(tokens) :, 0]
+    return chosen
 
 
 def test_a_greedy_answer_is_the_same(both: tuple[Loaded, Loaded]) -> None:
@@ -157,7 +158,8 @@ def test_new_weights_give_new_answers(both: tuple[Loaded, Loaded]) -> None:
 
 def test_the_gateway_answers_with_its_tokens(both: tuple[Loaded, Loaded]) -> None:
     """The app has no idea where its engine is; its version is counted by the trainer."""
-    served = replace(both[1], engine=Entered(both[1].engine))
+    running: Any = Entered(both[1].engine)
+    served = replace(both[1], engine=running)
     version = ["7"]
     asked = {"model": "policy", "messages": QUESTION, "tools": TOOLS, "max_tokens": 60}
     with TestClient(make_app(served, "policy", policy=Policy(lambda: version[0], temperature=0.0))) as client:
