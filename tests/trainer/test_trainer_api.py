@@ -53,7 +53,7 @@ def test_every_option_is_a_parameter_with_its_default(function: object, command:
             if isinstance(option, click.Option) and not option.multiple and not option.required:
                 expected = option.to_info_dict()["default"]
                 assert default is inspect.Parameter.empty or str(default) == str(expected), option.name
-    assert set(parameters) - {option.name for option in command.params} <= {"report", "on_wait"}
+    assert set(parameters) - {option.name for option in command.params} <= {"report", "on_wait", "variables"}
 
 
 def test_a_plan_is_that_of_the_command() -> None:

@@ -192,10 +192,11 @@ def test_a_turn_with_nothing_to_learn_from_ends(bench_home: Path, algorithm: str
 def test_a_turn_from_pairs(bench_home: Path, algorithm: str) -> None:
     """Its attempts are as stored, some better than others: those of an oracle that leaves calls out."""
     bench = Bench(bench_home)
-    bench.run("record", "--agent", "oracle", "--task", TRAIN[0])
+    tasks = [word for task in TRAIN for word in ("--task", task)]  # KTO needs two pairs
+    bench.run("record", "--agent", "oracle", *tasks)
     [taught] = [path.name for path in (bench_home / "runs").glob("run_*")]
     worse = ("--agent-option", "drop=0.5", "--repeat", "8", "--seed", "1")
-    bench.run("record", "--agent", "oracle", "--task", TRAIN[0], *worse)
+    bench.run("record", "--agent", "oracle", *tasks, *worse)
     [attempts] = [path.name for path in (bench_home / "runs").glob("run_*") if path.name != taught]
     rows, base = bench_home / "rows.jsonl", bench_home / "base"
     bench.run("export", "--run", taught, "--out", str(rows))
@@ -206,7 +207,7 @@ def test_a_turn_from_pairs(bench_home: Path, algorithm: str) -> None:
     over = ["training.epochs=4", "preference.learning_rate=1e-3"]
     folder.recipe.write_text(trial_recipe("tiny-cpu", over), encoding="utf-8")
     settings = LoopSettings(
-        recipe="tiny-cpu", benchmark="saasworld", turns=2, train=[TRAIN[0]], dev=[DEV[0]], test=[],
+        recipe="tiny-cpu", benchmark="saasworld", turns=2, train=TRAIN, dev=[DEV[0]], test=[],
         teacher="oracle", algorithm=algorithm, min_partial=0.1, max_tokens=20,
     )  # fmt: skip
     folder.make(settings)
@@ -225,8 +226,9 @@ def test_a_turn_from_pairs(bench_home: Path, algorithm: str) -> None:
             folder.step(turn, name, lambda outcome=outcome: outcome)
     last = run_loop(folder, settings, print)["turns"][-1]
     trained = last["train"]
-    assert last["curate"]["rows"] >= 1 and trained["base"] == str(base)
-    assert trained["steps"] >= 4 and trained["last_loss"] < trained["first_loss"]
+    assert last["curate"]["rows"] >= 2, last["curate"]
+    assert trained["steps"] >= 4 and trained["base"] == str(base)
+    assert trained["last_loss"] < trained["first_loss"]
     before, after = (load_file(Path(model) / "model.safetensors") for model in (base, trained["model"]))
     assert any(not torch.equal(before[name], after[name]) for name in before), "the same weights"
     assert (last["measure"]["dev"]["episodes"], last["measure"]["dev"]["invalid"]) == (1, 0)

@@ -130,7 +130,9 @@ def test_recording_options_reach_a_run_and_its_resumption(
     assert f"$ mcp-bench record --resume {taught} --jobs 1 --engine=ray --json" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(("begun", "says"), [(True, "the training diverged"), (False, "no row of")])
+@pytest.mark.parametrize(
+    ("begun", "says"), [(True, "the training diverged"), (False, "too little to learn from")]
+)
 def test_a_training_without_a_result_says_why(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, begun: bool, says: str
 ) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from functools import reduce
+from functools import partial, reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,7 @@ def run(
     from mcp_bench.trainer.sft.start import again, begin
     from mcp_bench.trainer.sft.train import make_ready, train
 
-    make = make_ready if method == "sft" else make_pairs
+    make = make_ready if method == "sft" else partial(make_pairs, method=method)
     if resume is not None:
         folder = RunFolder(resume)
         _only_resume(recipe, data, tokenizer, overrides, out)

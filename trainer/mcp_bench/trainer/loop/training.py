@@ -54,7 +54,7 @@ def train_model(
     except FruitlessStepError as error:
         begun = (out / "data.json").is_file()  # written once there are rows to train on
         raise NothingTrainedError(
-            "the training diverged" if begun else f"nothing to learn from: no row of {data} can be used"
+            "the training diverged" if begun else f"too little to learn from in {data}"
         ) from error
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
 

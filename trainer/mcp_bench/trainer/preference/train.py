@@ -26,10 +26,11 @@ from mcp_bench.trainer.sft.train import (
 )
 
 
-def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready:
+def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, method: Pairwise = "dpo") -> Ready:
     """Read and check the input of a run before a model is loaded.
 
     Raises:
+        NothingToTrainOnError: too few pairs are left.
         BenchError: a file, a pair, the tokenizer, its template or the recipe cannot be used.
     """
     if recipe.data.packing:
@@ -40,6 +41,10 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
     prepared = prepare_pairs(
         pairs, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
     )
+    if method == "kto" and len(prepared.examples) < 2:
+        raise NothingToTrainOnError(
+            "KTO needs two pairs at least, for answers that do not belong to their prompts"
+        )
     return checked(Ready(recipe, prepared, loaded, templates))
 
 
@@ -74,10 +79,6 @@ def _kto(
     from mcp_bench.trainer.preference.trainers import AttemptBatch, GuardedKTO, attempt_rows
 
     recipe = ready.recipe
-    if len(ready.prepared.examples) < 2:
-        raise NothingToTrainOnError(
-            "KTO needs two pairs at least, for answers that do not belong to their prompts"
-        )
     return _trainer(
         GuardedKTO, KTOConfig, AttemptBatch, attempt_rows(_pairs(ready), recipe.training.seed), folder, ready,
         accumulate, report_to, on_step, per_device_train_batch_size=2 * sequences,
