@@ -25,6 +25,7 @@ def test_a_sound_run_goes_on() -> None:
     for _ in range(40):
         watch.check_attempts(TEN, flat=0.5)
         watch.check_update(SOUND, TEN)
+    watch.check_update(replace(SOUND, kl=0.2), TEN)  # far from its median, and still near the start
     watch.check_canaries([replace(ATTEMPT, reward=0.0)])
 
 
@@ -63,7 +64,7 @@ def test_flat_groups_stop_a_run_once_they_last(strict: bool, way: str) -> None:
         ({"mismatch": float("nan")}, "engine and trainer differ"),
         ({"entropy": 0.01}, "entropy is 0.02 times"),
         ({"entropy": 5.0}, "entropy is 10.00 times"),
-        ({"kl": 0.2}, "KL divergence"),
+        ({"kl": 0.21}, "KL divergence"),
     ],
 )
 def test_what_an_update_did_stops_a_run(change: dict[str, float], words: str) -> None:

@@ -15,8 +15,6 @@ from mcp_bench.trainer.rl.settings import Guards
 
 SETTLED = 10
 """Steps before the KL divergence has a median to be compared with."""
-LEAST_KL = 0.02
-"""Nats. Less is never too far."""
 
 
 class CollapsedError(FruitlessError):
@@ -125,7 +123,7 @@ class Watch:
         share = figures.entropy / self.entropy if self.entropy else 1.0
         if not limits.entropy_least <= share <= limits.entropy_most:
             raise _collapsed(f"the entropy is {share:.2f} times that of the first step", attempts)
-        if len(self.kls) >= SETTLED and figures.kl > max(LEAST_KL, limits.kl_times * median(self.kls)):
+        if len(self.kls) >= SETTLED and figures.kl > max(limits.kl_least, limits.kl_times * median(self.kls)):
             raise _collapsed(
                 f"the KL divergence to the start is {figures.kl:.3f}, its median was {median(self.kls):.3f}",
                 attempts,

@@ -16,6 +16,8 @@ class Guards(Section):
     """Mean difference of log-probabilities of engine and trainer at equal weights. Use 0.05 for 16 bits."""
     kl_times: PositiveFloat = 3.0
     """KL divergence to the start, against its median so far."""
+    kl_least: NonNegativeFloat = 0.2
+    """Up to this divergence, in nats a token, a policy may go in any case. It begins at 0 and has to grow."""
     entropy_least: float = Field(default=0.1, ge=0, lt=1)
     """Entropy against that of the first step: below this share the policy has collapsed."""
     entropy_most: float = Field(default=3.0, gt=1)
