@@ -97,7 +97,10 @@ def test_losses_and_gradients_are_those_of_trl(
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 1.0])
 @pytest.mark.parametrize("top", [None, 5])
-def test_the_divergence_from_a_teacher_is_that_of_trl(alpha: float, top: int | None) -> None:
+def test_the_divergence_from_a_teacher_is_that_of_trl(
+    alpha: float, top: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TRL_EXPERIMENTAL_SILENCE", "1")  # it warns when it is imported first
     from trl.experimental.sdpo import loss_utils as theirs
 
     random = torch.Generator().manual_seed(3)
