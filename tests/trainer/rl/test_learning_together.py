@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -102,7 +103,9 @@ def test_two_processes_roll_out_and_resume(bench_home: Path, tmp_path: Path) -> 
     assert done.stderr.count("Run: ") == 1
     [line] = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
     assert line["episodes"] == 2
+    shutil.rmtree(out / "model")  # as if it had been killed before it was saved
     again = [*TORCHRUN, "-m", "--", "mcp_bench.bridge.cli.root", "train", "rl", "--resume", str(out)]
     done = subprocess.run(again, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert "already complete" in done.stderr
+    assert (out / "model" / "model.safetensors").is_file()
+    assert len((out / "metrics.jsonl").read_text().splitlines()) == 1, "the step was not made again"

@@ -26,7 +26,7 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --follow larger-model
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --report-to tensorboard
   mcp-bench train rl --resume learned
-  torchrun --nproc-per-node=8 -m mcp_bench.bridge.cli.root train rl --resume learned
+  torchrun --nproc-per-node=8 -m -- mcp_bench.bridge.cli.root train rl --resume learned
 """
 
 
@@ -105,7 +105,7 @@ def rl(
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rl.folder import RLFolder
     from mcp_bench.trainer.rl.start import begin
-    from mcp_bench.trainer.rl.together import join, tell_all
+    from mcp_bench.trainer.rl.together import from_first, join
     from mcp_bench.trainer.rl.trackers import check_installed
     from mcp_bench.trainer.sft import processes
 
@@ -121,7 +121,7 @@ def rl(
         _, loaded = load_recipe(recipe, overrides)
         join(loaded)
         made = begin(recipe, overrides, start, out, choices).path if processes.rank() == 0 else ""
-        folder = RLFolder(Path(tell_all(str(made))))
+        folder = RLFolder(Path(from_first(str(made))))
     done = _learn(folder, loaded, report_to, first=processes.rank() == 0)
     if as_json and done is not None:
         click.echo(json.dumps(done))

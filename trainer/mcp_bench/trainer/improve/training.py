@@ -12,11 +12,10 @@ from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.launch import launcher_arguments
-from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, export, run
+from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
-from mcp_bench.trainer.loop.training import NothingTrainedError, train_model
+from mcp_bench.trainer.loop.training import NothingTrainedError, train_model, train_rl
 from mcp_bench.trainer.recipe import load_recipe
 
 
@@ -87,12 +86,8 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
             *("--seed", str(settings.seed), "--out", str(out)),
         ]
     try:
-        launcher = launcher_arguments(load_recipe(str(folder.recipe))[1])
-        done = run(["train", "rl", *arguments, "--json"], launcher=launcher)
-    except StepFailedError as error:
-        # torchrun has one exit code for all failures
-        if not isinstance(error, FruitlessStepError) and not (out / "stopped.json").is_file():
-            raise
+        done = train_rl(folder.recipe, out, [*arguments, "--json"])
+    except FruitlessStepError:
         return {"model": None, "why": "a guard stopped learning from reward", "spent": _spent(out)}
     return {**done, "spent": _spent(out)}
 

@@ -6,11 +6,13 @@ import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from mcp_bench.trainer.launch import launcher_arguments
 from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.loop.folder import Outcome, read_step
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.folder import RLFolder
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
 
@@ -77,14 +79,31 @@ def learn_online(recipe: Path, start: Path, tasks: Path, out: Path, options: Seq
         shutil.rmtree(out, ignore_errors=True)
         command = [str(recipe), "--start", str(start), "--tasks", str(tasks), "--out", str(out), *options]
     try:
-        run(["train", "rl", *command], launcher=launcher_arguments(load_recipe(str(recipe))[1]))
-    except StepFailedError as error:
-        # torchrun has one exit code for all failures
-        if not isinstance(error, FruitlessStepError) and not (out / "stopped.json").is_file():
-            raise
-        why = (read_step(out / "stopped.json") or {}).get("why", "no figures")
+        train_rl(recipe, out, command)
+    except FruitlessStepError:
+        why = (read_step(RLFolder(out).stopped) or {}).get("why", "no figures")
         return {"model": None, "why": f"a guard stopped it: {why}", "start": str(start), **rl_figures(out)}
     return {"model": str(out / "model"), "start": str(start), **rl_figures(out)}
+
+
+def train_rl(recipe: Path, out: Path, arguments: Sequence[str]) -> Any:
+    """Run `mcp-bench train rl`, in as many processes as the recipe has devices; see `run`.
+
+    Args:
+        recipe: the recipe's file.
+        out: the run's folder.
+        arguments: those of `train rl`.
+
+    Raises:
+        FruitlessStepError: a guard stopped it.
+        StepFailedError: it failed.
+    """
+    try:
+        return run(["train", "rl", *arguments], launcher=launcher_arguments(load_recipe(str(recipe))[1]))
+    except StepFailedError as error:
+        if not RLFolder(out).stopped.is_file():
+            raise
+        raise FruitlessStepError(str(error)) from error  # torchrun has one exit code for all failures
 
 
 def rl_figures(out: Path) -> Outcome:

@@ -225,7 +225,10 @@ class Learner:
 
     @everywhere
     def _restore(self, *, teacher: bool) -> None:
-        state, self._states = self._states, {}  # large, and told to nobody: FSDP sends each its part
+        state, self._states = (
+            self._states,
+            {},
+        )  # large, and not sent as a whole: FSDP sends each process its part
         set_weights(self.model, state.get("model", {}))
         set_state(self.model, self.optimizer, state.get("optimizer", {}))
         if teacher:

@@ -1,8 +1,8 @@
 """One learner in several processes, which torchrun starts: each has a part of the weights and of the rows.
 
 The first process rolls out, decides and writes. What its learner does, those of the others do at the same
-time: a method that is marked with `everywhere` is told to them before it runs. Weights, gradients and
-optimizer are split by FSDP2 (https://docs.pytorch.org/docs/2.13/distributed.fsdp.fully_shard.html), each
+time: a call of a method that is marked with `everywhere` is sent to them before it runs. Weights, gradients
+and optimizer are split by FSDP2 (https://docs.pytorch.org/docs/2.13/distributed.fsdp.fully_shard.html), each
 layer for itself. Gradients are averaged over the processes.
 """
 
@@ -71,16 +71,16 @@ def join(recipe: Recipe) -> None:
 
 
 def leave() -> None:
-    """Tell the other processes that it is over, and part from them."""
+    """End the other processes' part of the run, and leave their group."""
     if not distributed.is_initialized():
         return
     if processes.rank() == 0:
-        _tell(END, (), {})
+        _send(END, (), {})
     distributed.destroy_process_group()
 
 
-def tell_all(value: str) -> str:
-    """Return what the first process passes here."""
+def from_first(value: str) -> str:
+    """Return the value that the first process passes here."""
     return value if not distributed.is_initialized() else str(_broadcast([value])[0])
 
 
@@ -92,7 +92,7 @@ def everywhere(
     @wraps(method)
     def call(learner: Owner, /, *args: Given.args, **kwargs: Given.kwargs) -> Found:
         if distributed.is_initialized() and processes.rank() == 0:
-            _tell(method.__name__, args, kwargs)
+            _send(method.__name__, args, kwargs)
         return method(learner, *args, **kwargs)
 
     return call
@@ -198,7 +198,7 @@ def _part(model: Any) -> None:
         model.reshard()
 
 
-def _tell(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _send(name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
     _broadcast([name, args, kwargs])
 
 

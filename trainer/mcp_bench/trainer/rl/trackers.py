@@ -40,7 +40,7 @@ def trackers(names: Sequence[str], folder: Path, warn: Callable[[str], object]) 
     Args:
         names: wandb, tensorboard or trackio.
         folder: the run's, whose name services get. TensorBoard's files are in it.
-        warn: is told about a service that fails.
+        warn: gets a line about a service that fails.
 
     Raises:
         BenchError: a service cannot be started.
