@@ -20,8 +20,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import NoReturn
 
-import anyio
-
 from mcp_bench.bridge.process import fork_server, fork_server_process
 from mcp_bench.bridge.process.fork_server_process import ForkServer, ServerProcess
 
@@ -38,12 +36,7 @@ class Child:
     def kill(self) -> None:
         os.kill(self.pid, signal.SIGKILL)
 
-    async def wait(self) -> int:
-        pidfd = os.pidfd_open(self.pid)
-        try:
-            await anyio.wait_readable(pidfd)
-        finally:
-            os.close(pidfd)
+    def wait(self) -> int:
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
 
@@ -69,7 +62,7 @@ def prepare() -> None:
     ForkServer.spawn = staticmethod(partial(_spawn, ours, pid))
 
 
-async def _spawn(
+def _spawn(
     waiting: socket.socket, pid: int, requests: socket.socket, arguments: Sequence[str]
 ) -> ServerProcess:
     ForkServer.spawn = staticmethod(fork_server_process.spawn)

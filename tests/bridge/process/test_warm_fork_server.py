@@ -12,21 +12,21 @@ from tests.support.warm_fork_server import wanted
 pytestmark = pytest.mark.component
 
 SERVERS = """
-import anyio, os, pathlib, socket
+import os, pathlib, socket
 from mcp_bench.bridge.process.fork_server_process import ForkServer
 
-async def main():
+def main():
     for _ in range(2):
         ours, theirs = socket.socketpair()
         with ours, theirs:
-            server = await ForkServer.spawn(theirs, (".", "json"))
+            server = ForkServer.spawn(theirs, (".", "json"))
             status = pathlib.Path(f"/proc/{server.pid}/stat").read_text()
             print("child" if int(status.rpartition(")")[2].split()[1]) == os.getpid() else "other")
             print("forked" if "forked" in pathlib.Path(f"/proc/{server.pid}/cmdline").read_text() else "real")
             server.kill()
-            print(await server.wait())
+            print(server.wait())
 
-anyio.run(main)
+main()
 """
 
 

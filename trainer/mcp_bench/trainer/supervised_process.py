@@ -34,8 +34,9 @@ class SupervisedProcess:
     """A running command. `exit_code` is None while it runs, and negative if a signal ended it."""
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Stream, stderr: Stream
-    ) -> None:
+        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Stream, stderr: Stream,
+        stdin: Stream = subprocess.DEVNULL,
+    ) -> None:  # fmt: skip
         """Start the command in a new session, so that Ctrl-C in a terminal reaches only this process.
 
         Raises:
@@ -47,7 +48,7 @@ class SupervisedProcess:
         with theirs:
             self._supervisor = subprocess.Popen(
                 [os.path.realpath(sys.executable), "-I", "-S", supervisor.__file__, str(theirs.fileno())],
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=stdout,
                 stderr=stderr,
                 pass_fds=[theirs.fileno()],

@@ -7,6 +7,7 @@ everything heavy inside the command.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 
 import click
 from click.shell_completion import CompletionItem
@@ -89,10 +90,19 @@ def root(ctx: click.Context) -> None:
 
 
 def main() -> None:
-    """Run the command line; exit with 0 (done), 1 (something failed), 2 (wrong use) or 3 (fruitless)."""
+    """Run the command line; exit as `run_command` does."""
     hide_arguments()
+    run_command()
+
+
+def run_command(arguments: Sequence[str] | None = None) -> None:
+    """Run a command; exit with 0 (done), 1 (something failed), 2 (wrong use) or 3 (fruitless).
+
+    Args:
+        arguments: the command with its arguments; None: those of this process.
+    """
     try:
-        root(prog_name="mcp-bench")
+        root(arguments, prog_name="mcp-bench")
     except BaseException as error:
         if completing() and not isinstance(error, SystemExit):
             sys.exit(1)  # a traceback would destroy the line that somebody types

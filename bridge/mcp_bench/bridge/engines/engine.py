@@ -64,7 +64,7 @@ class ThisProcess:
         self._setup = setup
         self._run = run
         self._before = run.recording.calls_made
-        self._fork_server = ForkServer()
+        self._fork_server = ForkServer.kept or ForkServer()
 
     @property
     def calls_made(self) -> int:

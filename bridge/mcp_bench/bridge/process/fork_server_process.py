@@ -38,12 +38,12 @@ class ServerProcess(Protocol):
 
     def kill(self) -> None: ...
 
-    async def wait(self) -> int: ...
+    def wait(self) -> int: ...
 
 
-async def spawn(requests: socket.socket, arguments: Sequence[str]) -> ServerProcess:
+def spawn(requests: socket.socket, arguments: Sequence[str]) -> ServerProcess:
     """Start a fork server that reads from this socket; `arguments` are a folder and modules in it."""
-    return await anyio.open_process(
+    return subprocess.Popen(  # not asyncio's: a kept one outlives the event loop
         [PYTHON, "-I", "-S", fork_server.__file__, str(requests.fileno()), *arguments],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -57,8 +57,10 @@ async def spawn(requests: socket.socket, arguments: Sequence[str]) -> ServerProc
 class ForkServer:
     """Starts the process with the first supervisor, and ends it on leaving the context."""
 
-    spawn: ClassVar[Callable[[socket.socket, Sequence[str]], Awaitable[ServerProcess]]] = staticmethod(spawn)
+    spawn: ClassVar[Callable[[socket.socket, Sequence[str]], ServerProcess]] = staticmethod(spawn)
     """Starts the process. A program that has the modules already can set another way."""
+    kept: ClassVar[ForkServer | None] = None
+    """Set by a process that records run after run: all of them use this one, which ends with the process."""
 
     def __init__(self) -> None:
         self._warm_start: WarmStart | None = None
@@ -71,8 +73,9 @@ class ForkServer:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with anyio.CancelScope(shield=True):
-            await self._end()
+        if self is not ForkServer.kept:
+            with anyio.CancelScope(shield=True):
+                await self._end()
 
     def fork(self, warm_start: WarmStart | None) -> Fork | None:
         """Return a function that forks supervisors with these modules; None if this server has others."""
@@ -94,7 +97,7 @@ class ForkServer:
         stream = await SocketStream.from_socket(ours)
         try:
             with theirs:
-                requests = self._requests or await self._start(warm_start)
+                requests = self._requests or self._start(warm_start)
                 files = [file.fileno() for file in (stdin, stdout, stderr)]
                 socket.send_fds(requests, [b"+"], [*files, theirs.fileno()])
             pid = json.loads(await stream.receive())["supervisor"]
@@ -107,11 +110,11 @@ class ForkServer:
             await stream.aclose()
             raise
 
-    async def _start(self, warm_start: WarmStart) -> socket.socket:
+    def _start(self, warm_start: WarmStart) -> socket.socket:
         ours, theirs = socket.socketpair()
         self._warm_start, self._requests = warm_start, ours
         with theirs:
-            self._process = await type(self).spawn(theirs, (str(warm_start.folder), *warm_start.modules))
+            self._process = type(self).spawn(theirs, (str(warm_start.folder), *warm_start.modules))
         spared.add(self._process.pid)
         return ours
 
@@ -123,5 +126,5 @@ class ForkServer:
         if process is not None:
             with suppress(ProcessLookupError):
                 process.kill()
-            await process.wait()
+            await anyio.to_thread.run_sync(process.wait)
             spared.discard(process.pid)

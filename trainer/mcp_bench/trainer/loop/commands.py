@@ -75,8 +75,20 @@ def run(
         argv = [sys.executable, *launcher, *module, *arguments]
         code = _exit_code(argv, answer if wants_json else stderr, stderr)
         answer.seek(0)
-        document = json.loads(answer.read() or "null")
-    if code not in (0, *wrong) or (wants_json and document is None):
+        return printed_document(arguments, code, answer.read(), wrong, log)
+
+
+def printed_document(
+    arguments: Sequence[str], code: int | None, printed: str | bytes, wrong: Sequence[int], log: Path | None
+) -> Any:
+    """Return the JSON document that a command has printed, or None without `--json`.
+
+    Raises:
+        FruitlessStepError: it found nothing to work on.
+        StepFailedError: it failed.
+    """
+    document = json.loads(printed or "null")
+    if code not in (0, *wrong) or ("--json" in arguments and document is None):
         said = "" if log is None else f": see {log}"
         kind = FruitlessStepError if code == FruitlessError.exit_code else StepFailedError
         raise kind(f"mcp-bench {arguments[0]} failed with exit code {code}{said}")
@@ -84,7 +96,7 @@ def run(
 
 
 def _exit_code(argv: Sequence[str], stdout: Stream, stderr: Stream) -> int | None:
-    with _interrupt_later() as interrupted:  # else the command could start and get no signal
+    with interrupt_later() as interrupted:  # else the command could start and get no signal
         process = SupervisedProcess(argv, {**os.environ, **NO_FILES}, Path.cwd(), stdout, stderr)
     try:
         if interrupted:
@@ -99,7 +111,7 @@ def _exit_code(argv: Sequence[str], stdout: Stream, stderr: Stream) -> int | Non
 
 
 @contextmanager
-def _interrupt_later() -> Iterator[list[int]]:
+def interrupt_later() -> Iterator[list[int]]:
     """Collect SIGINT instead of raising KeyboardInterrupt. In other threads than the main one, do nothing."""
     got = list[int]()
     if threading.current_thread() is not threading.main_thread():
@@ -120,8 +132,9 @@ def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def record(
-    marker: Path, arguments: Sequence[str], log: Path | None = None, check: Callable[[], None] | None = None
-) -> str:
+    marker: Path, arguments: Sequence[str], log: Path | None = None, check: Callable[[], None] | None = None,
+    *, run: Callable[..., Any] = run,
+) -> str:  # fmt: skip
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:
@@ -129,6 +142,7 @@ def record(
         arguments: the arguments of `mcp-bench record`.
         log: file for its progress, in place of stderr.
         check: called when the recording has ended. If it raises, the run counts as unfinished.
+        run: runs the command: `run`, or that of a `Recorder`.
 
     Raises:
         StepFailedError: the recording was stopped.

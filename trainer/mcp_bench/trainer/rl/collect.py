@@ -16,6 +16,7 @@ from mcp_bench.servers.registry import load
 from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
+from mcp_bench.trainer.loop.recorder import Recorder
 from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.conversation import read_conversation
 from mcp_bench.trainer.rl.folder import RunSettings
@@ -34,6 +35,7 @@ class Rollouts:
     """Records attempts of the policy at `endpoint`."""
 
     endpoint: Endpoint
+    recorder: Recorder
     model: str
     settings: RunSettings
     rl: RL
@@ -75,7 +77,7 @@ class Rollouts:
         begun, log = folder / f"{name}.begun", folder / "record.log"
         done = once(
             folder / f"{name}.run.json",
-            lambda: {"run": record(begun, arguments, log, self.endpoint.engine.check)},
+            lambda: {"run": record(begun, arguments, log, self.endpoint.engine.check, run=self.recorder.run)},
         )
         return str(done["run"])
 

@@ -18,6 +18,7 @@ from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import model_name
+from mcp_bench.trainer.loop.recorder import Recorder
 from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt, Weighted
@@ -57,8 +58,9 @@ def learn(
     run = _Run(folder, settings, recipe, track)
     begun = run.restore()
     folder.stopped.unlink(missing_ok=True)
-    with serve_policy(run.loaded, run.model, Policy(lambda: str(run.step))) as endpoint:
-        run.rollouts = Rollouts(endpoint, run.model, settings, recipe.rl)
+    policy = Policy(lambda: str(run.step))
+    with serve_policy(run.loaded, run.model, policy) as endpoint, Recorder() as recorder:
+        run.rollouts = Rollouts(endpoint, recorder, run.model, settings, recipe.rl)
         if begun == 0:
             run.measure(report)
         for step in range(begun + 1, settings.steps + 1):
