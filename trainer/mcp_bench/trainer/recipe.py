@@ -97,6 +97,8 @@ class Data(Section):
     packing: bool = False
     group_by_length: bool = False
     """Batch rows of similar length: less padding, less random batches."""
+    shared_prefix: bool = False
+    """Batch rows that begin alike, such as those with the same tools, and compute the beginning once."""
     failed_calls: Literal["train", "mask"] = "train"
     """`mask` takes no loss from turns whose calls all failed: the model reads them, and learns the repair."""
     tools: Literal["all", "sampled"] = "all"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.trainer.base_sizes import read_architecture
-from mcp_bench.trainer.layers import EXPERTS
+from mcp_bench.trainer.layers import EXPERTS, FULL
 from mcp_bench.trainer.memory import RESERVE, device_memory
 from mcp_bench.trainer.recipe import KERNELS, Attention, Recipe
 
@@ -30,6 +30,7 @@ def refusals(recipe: Recipe) -> list[str]:
         *_devices(recipe),
         *_attention(recipe),
         *_lengths(recipe),
+        *_prefixes(recipe),
         *_adapters(recipe),
         *_memory(recipe),
     ]
@@ -135,6 +136,29 @@ def _lengths(recipe: Recipe) -> Iterator[str]:
         yield f"data.max_length ({recipe.data.max_length}) exceeds the model's {longest} positions"
 
 
+def _prefixes(recipe: Recipe) -> Iterator[str]:
+    if not recipe.data.shared_prefix:
+        return
+    training, size = recipe.training, recipe.architecture
+    if training.sequences_per_device == 1:
+        yield "data.shared_prefix needs a batch to share it: set training.sequences_per_device to 2 or more"
+    if training.checkpointing != "off":
+        yield (
+            "data.shared_prefix keeps keys and values, which activation checkpointing drops: set "
+            "training.checkpointing to off"
+        )
+    if recipe.hardware.devices > 1:
+        yield "data.shared_prefix is for one device: set hardware.devices to 1"
+    for other in ("packing", "group_by_length"):
+        if getattr(recipe.data, other):
+            yield f"data.shared_prefix and data.{other} combine rows in different ways: turn one of them off"
+    if other_layers := [layer.kind for layer in size.layers() if layer.kind != FULL]:
+        yield (
+            f"data.shared_prefix needs full attention in every layer, but {len(other_layers)} of "
+            f"{size.num_hidden_layers} layers have {other_layers[0].replace('_', ' ')}: turn it off"
+        )
+
+
 def _adapters(recipe: Recipe) -> Iterator[str]:
     known = recipe.architecture.projections()
     for name in recipe.lora_targets:
@@ -178,6 +202,8 @@ def can_learn(recipe: Recipe) -> None:
     hardware = recipe.hardware
     if recipe.lora is not None:
         raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
+    if recipe.data.shared_prefix:
+        raise WrongUseError("data.shared_prefix is for training on files: set it to false")
     if hardware.context_parallel > 1:
         raise WrongUseError("learning from reward keeps each row whole: set hardware.context_parallel=1")
     if hardware.devices > 1 and hardware.sharding != "fsdp2":

@@ -35,6 +35,8 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
     """
     if recipe.data.packing:
         raise WrongUseError("data.packing joins rows, and pairs must stay apart: set it to false")
+    if recipe.data.shared_prefix:
+        raise WrongUseError("data.shared_prefix is for rows, not for pairs: set it to false")
     pairs = read_pairs(sources)
     rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)

@@ -16,6 +16,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
+from mcp_bench.trainer.sft.shared_prefix import GROUPS, Continued
 from mcp_bench.trainer.sft.trainer_inputs import ROWS, WEIGHTS
 
 OnStep = Callable[[dict[str, Any], list[int]], None]
@@ -118,6 +119,8 @@ class GuardedTrainer(Guarded, SFTTrainer):
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         """Return the loss. With weights, it is the weighted sum over the same number of trained tokens."""
+        if GROUPS in inputs:
+            model = Continued(model)
         if WEIGHTS in inputs:
             model = _WeightedOutputs(model, inputs.pop(WEIGHTS))
         return super().compute_loss(model, inputs, *args, **kwargs)  # type: ignore[no-untyped-call]

@@ -151,6 +151,7 @@ def make_trainer(
 
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
+    from mcp_bench.trainer.sft.shared_prefix import SharedPrefixes, SimilarBeginnings
     from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
     recipe = ready.recipe
@@ -159,12 +160,15 @@ def make_trainer(
     model = load_model(recipe, ready.tokenizer)
     training, packing = recipe.training, recipe.data.packing
     optimizers = make_optimizers(recipe, model, training.learning_rate)
-    order = None
-    if recipe.data.group_by_length and not packing:
-        lengths = [len(example.tokens) for example in ready.prepared.examples]
-        order = SimilarLengths(lengths, recipe.sequences_per_step, training.seed)
     shards = recipe.hardware.context_parallel
-    padding = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
+    order: Any = None
+    padding: Any = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
+    if recipe.data.shared_prefix:
+        beginnings = [example.tokens for example in ready.prepared.examples]
+        order = SimilarBeginnings(beginnings, training.sequences_per_device, training.seed)
+        padding = SharedPrefixes(padding)
+    elif recipe.data.group_by_length and not packing:
+        order = SimilarLengths(ready.prepared.lengths, recipe.sequences_per_step, training.seed)
     return GuardedTrainer(
         model=model,
         args=sft_config(
