@@ -1,6 +1,7 @@
 """What the drivers of `search` reach with the same budget, with a scripted proposer in place of a model.
 
-    python benchmarks/improve_drivers.py [--task codec.train.0]... [--steps 12] [--repeats 2] [--html FILE]
+    python benchmarks/improve_drivers.py [--task codec.train.0]... [--driver single]...
+        [--steps 12] [--repeats 2] [--html FILE]
 
 The proposer is no model: it takes the last version of the request and changes one thing at random, such as a
 setting of a compressor, or whether a prompt has an example; one of six proposals is broken. So drivers differ
@@ -12,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import re
 import statistics
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
@@ -84,53 +87,56 @@ def recorded(url: str, tasks: list[str], driver: str, repeat: int, steps: int, h
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--task", action="append", help="NAME.SPLIT.NUMBER; can be repeated")
+    parser.add_argument("--driver", choices=DRIVERS, action="append", help="default: all; can be repeated")
     parser.add_argument("--steps", type=int, default=12, help="proposals for each attempt")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--html", type=Path)
     options = parser.parse_args()
-    tasks = options.task or ["codec.train.0"]
+    tasks, drivers = options.task or ["codec.train.0"], options.driver or DRIVERS
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     url = f"http://127.0.0.1:{server.server_address[1]}/v1"
     with tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for repeat in range(options.repeats):
-            for driver in DRIVERS:
+            for driver in drivers:
                 recorded(url, tasks, driver, repeat, options.steps, home)
-            print_table(home, options.steps)
+            print_table(home, drivers, options.steps)
         if options.html:
             argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "report", "--html", str(options.html)]
             subprocess.run(argv, env={**os.environ, "MCP_BENCH_HOME": str(home)}, check=True)
     server.shutdown()
 
 
-def print_table(home: Path, steps: int) -> None:
+def print_table(home: Path, drivers: Sequence[str], steps: int) -> None:
     """Print a row for each task: by driver, the median held-out score and partial credit."""
     from mcp_bench.recorder.store.reader import RunReader
 
     found: dict[str, dict[str, list[tuple[float | None, float]]]] = {}
-    ends: dict[str, tuple[float, float]] = {}
+    ends: dict[str, list[tuple[float, float]]] = {}
     for path in sorted((home / "runs").iterdir()):
         with RunReader(path) as reader:
             driver = reader.info().settings["options"]["driver"]  # type: ignore[index,call-overload]
             for episode in reader.episodes():
                 assert episode.partial is not None, "the attempt was not graded"
-                drivers = found.setdefault(episode.task, {driver: [] for driver in DRIVERS})
-                value = None
+                cells = found.setdefault(episode.task, {name: [] for name in drivers})
+                value, measured = None, ends.setdefault(episode.task, [])
                 if episode.score is not None:
                     value = episode.score.value
-                    ends[episode.task] = (episode.score.baseline or 0.0, episode.score.par or 0.0)
-                drivers[str(driver)].append((value, episode.partial))
+                    measured.append((episode.score.baseline or 0.0, episode.score.par or 0.0))
+                cells[str(driver)].append((value, episode.partial))
     print(f"{steps} proposals each, by a scripted proposer. Medians of held-out scores (and of partial)")
-    print(f"| task | baseline | reference | {' | '.join(f'`{driver}`' for driver in DRIVERS)} | attempts |")
-    print(f"|---|{'---:|' * (len(DRIVERS) + 3)}")
-    for task, drivers in found.items():
-        cells = [f"`{task}`", *(f"{end:.3g}" for end in ends[task])]
-        for scores in drivers.values():
+    print(f"| task | baseline | reference | {' | '.join(f'`{driver}`' for driver in drivers)} | attempts |")
+    print(f"|---|{'---:|' * (len(drivers) + 3)}")
+    for task, by_driver in found.items():
+        # baseline and reference are measured anew in each attempt; not where nothing better was found
+        low, high = map(statistics.median, zip(*ends[task] or [(math.nan, math.nan)], strict=True))
+        row = [f"`{task}`", f"{low:.3g}", f"{high:.3g}"]
+        for scores in by_driver.values():
             # without a score, nothing was better, and the baseline was graded
-            value = statistics.median(ends[task][0] if one is None else one for one, _ in scores)
-            cells.append(f"{value:.3g} ({statistics.median(part for _, part in scores):.2f})")
-        print(f"| {' | '.join(cells)} | {len(scores)} |", flush=True)
+            value = statistics.median(low if one is None else one for one, _ in scores)
+            row.append(f"{value:.3g} ({statistics.median(part for _, part in scores):.2f})")
+        print(f"| {' | '.join(row)} | {len(scores)} |", flush=True)
 
 
 if __name__ == "__main__":

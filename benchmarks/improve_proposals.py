@@ -11,56 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random
 
+from improve_programs import ALIGNMENT, CODEC, TEMPLATES
+
 from mcp_bench.servers.improve.benchmark import Improve
 
 BROKEN = 6
 TASKS = Improve().folders
-CODEC = """import bz2, lzma, zlib
-S = {"coder": "zlib", "columns": 0, "times": 0, "tenths": 0, "plain": 0}
-FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 9, "lc": 0, "lp": 0, "pb": 0}]
-
-def pack(data):
-    if S["coder"] == "lzma":
-        return lzma.compress(data, lzma.FORMAT_RAW, filters=FILTERS) if S["plain"] else lzma.compress(data)
-    return (bz2 if S["coder"] == "bz2" else zlib).compress(data, 9)
-
-def unpack(data):
-    if S["coder"] == "lzma":
-        raw = lzma.FORMAT_RAW
-        return lzma.decompress(data, raw, filters=FILTERS) if S["plain"] else lzma.decompress(data)
-    return (bz2 if S["coder"] == "bz2" else zlib).decompress(data)
-
-def steps(numbers, sign):
-    kept, out = 0, []
-    for number in numbers:
-        out.append(number - kept if sign < 0 else number + kept)
-        kept = number if sign < 0 else out[-1]
-    return out
-
-def compress(data):
-    head, *lines = data.decode().splitlines()
-    columns = [list(column) for column in zip(*(line.split(",") for line in lines))]
-    if S["times"]:
-        columns[0] = [str(n) for n in steps([int(n) for n in columns[0]], -1)]
-    if S["tenths"]:
-        for place in (2, 3, 4):
-            columns[place] = [word.replace(".", "") for word in columns[place]]
-    if S["columns"]:
-        return pack("\\n".join([head, *(",".join(column) for column in columns)]).encode())
-    return pack("\\n".join([head, *(",".join(row) for row in zip(*columns))]).encode())
-
-def decompress(data):
-    head, *lines = unpack(data).decode().split("\\n")
-    columns = [line.split(",") for line in lines]
-    if not S["columns"]:
-        columns = [list(column) for column in zip(*columns)]
-    if S["times"]:
-        columns[0] = [str(n) for n in steps([int(n) for n in columns[0]], 1)]
-    if S["tenths"]:
-        for place in (2, 3, 4):
-            columns[place] = [f"{word[:-1]}.{word[-1]}" for word in columns[place]]
-    return ("\\n".join([head, *(",".join(row) for row in zip(*columns))]) + "\\n").encode()
-"""
 
 
 @dataclass(frozen=True)
@@ -91,7 +47,8 @@ class Changes:
                 if line in version
                 else version.replace(self.before, line + self.before)
             )
-        return version[: len(version) // 2] if rng.randrange(BROKEN) == 0 else version
+        # half a program can be a whole one; not with a bracket that is open
+        return f"{version[: len(version) // 2]}\n(" if rng.randrange(BROKEN) == 0 else version
 
 
 def worse(task: str, *changes: tuple[str, str]) -> str:
@@ -116,6 +73,32 @@ VOTES = "1 / (distance + 0.01)"
 SHARES = "0.97 * shares + 0.03"
 BEST = "best = min((2, 3, 4, 5, 6, 8, 10), key=surprise)"
 ENDS = 'text = f" {name.lower()} "'
+WARM = "min(1, step / 20) * "
+SAID = "Announcement: {}\nAnswer: {}\n\n"
+ANNOUNCED = (
+    SAID.format("AA512 to Denver Intl (DEN) leaves at 14:20, 25 minutes late.", "AA512|DEN|25"),
+    SAID.format(
+        "Passengers for Key West Intl (EYW): flight B6204, departure 09:15, delay 47 min.", "B6204|EYW|47"
+    ),
+    SAID.format(
+        "Delay of 18 minutes: DL1907 for SEA (Seattle-Tacoma Intl), scheduled 22:30.", "DL1907|SEA|18"
+    ),
+    SAID.format("UA88 to Fresno Yosemite Intl (FAT) leaves at 06:05, 62 minutes late.", "UA88|FAT|62"),
+    # the same with another time than the delay, another order, and other words
+    SAID.format("UA731 to Boston Logan (BOS) leaves at 10:05, 12 minutes late.", "UA731|BOS|10:05"),
+    SAID.format("Delay of 33 minutes: AA9 for MIA (Miami Intl), scheduled 07:40.", "33|AA9|MIA"),
+    SAID.format(
+        "Passengers for Kodiak (ADQ): flight UA645, departure 17:55, delay 8 min.", "UA645 to Kodiak, 8"
+    ),
+)
+[PROMPT] = TASKS["announcements"].baseline.values()
+
+
+def cached(name: str) -> tuple[str, str]:
+    """Return a function's head, without a cache and with one."""
+    return f"\ndef {name}(", f"\n@cache\ndef {name}("
+
+
 CHANGES = {
     "codec": Changes(
         [
@@ -183,6 +166,48 @@ CHANGES = {
             ),
             (", 30, 0.2,", ", 20, 0.2,", ", 12, 0.2,", ", 20, 0.4,", ", 12, 0.4,", ", 8, 0.8,"),
             ("16\n\n", "32\n\n", "64\n\n"),
+        ]
+    ),
+    "alignment": Changes(
+        [
+            cached("places"),
+            ("[table(", "[rows(", "[ends(", "[bits("),
+            ("(one, other) for", "(other, one) for", "(*sorted((one, other), key=len)) for"),
+        ],
+        start=ALIGNMENT,
+    ),
+    "templates": Changes(
+        [
+            *(cached(name) for name in ("split", "names", "words", "tree")),
+            ("block(split(template), 0, context)[0]", "filled(tree(template), context)"),
+            ('[word.strip() for word in part[2:-2].split("|")]', 're.findall(r"\\w+", part)'),
+            ("part[2:-2].split()\n", 're.split(" +", part[2:-2].strip())\n'),
+            *(
+                (f"{{**context, {name}[1]: item}}", f"context | {{{name}[1]: item}}")
+                for name in ("tag", "what")
+            ),
+        ],
+        start=TEMPLATES,
+    ),
+    "announcements": Changes(
+        [
+            (
+                PROMPT.partition("\n")[0],
+                "Extract the flight, the airport and the delay.",
+                "FLIGHT|CODE|MINUTES",
+            )
+        ],
+        lines=ANNOUNCED,
+        before="Announcement: {input}",
+    ),
+    "speedrun": Changes(
+        [
+            ("= 3e-4,", "= 1e-3,", "= 3e-3,", "= 1e-2,"),
+            (", 32, ", ", 8, ", ", 16, ", ", 64, "),
+            (", 50, 0", ", 10, 0", ", 25, 0", ", 100, 0"),
+            ("0.1\n\n", "0.05\n\n", "0.03\n\n"),
+            ("(0.05 * torch", "(0.02 * torch", "(0.2 * torch"),
+            ("RATE * first", f"RATE * {WARM}first"),
         ]
     ),
 }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import math
 import sys
+from importlib.metadata import PathDistribution
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -21,7 +22,7 @@ from mcp_bench.servers import needs as needed
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.improve.benchmark import Improve, sandbox_spec
 from mcp_bench.servers.improve.measure import difference
-from mcp_bench.servers.improve.packages import required
+from mcp_bench.servers.improve.packages import copy, required
 from mcp_bench.servers.improve.task_file import read_task
 from tests.support.improve_task import TASK as SUMS
 from tests.support.improve_task import write_task
@@ -156,3 +157,17 @@ def test_what_a_package_requires_comes_with_it() -> None:
     assert {"anyio", "idna"} <= set(names)
     assert "mcp-bench-kit" not in names
     assert required(["no-such-package"]) == []
+
+
+def test_linked_files_of_a_package_are_copied(tmp_path: Path) -> None:
+    """Such as `uv pip install --link-mode symlink` makes: a link would point to nothing in a sandbox."""
+    site, kept, target = (tmp_path / name for name in ("site", "kept", "target"))
+    info = site / "odd-1.0.dist-info"
+    for folder in (info, kept):
+        folder.mkdir(parents=True)
+    (kept / "odd.py").write_text("x = 1\n")
+    (site / "odd.py").symlink_to(kept / "odd.py")
+    (info / "RECORD").write_text("odd.py,,\n")
+    copy(PathDistribution(info), target)
+    assert not (target / "odd.py").is_symlink()
+    assert (target / "odd.py").read_text() == "x = 1\n"

@@ -116,6 +116,7 @@ def _copy_file(source: Path, place: Path) -> None:
     if not source.is_file() or place.exists():
         return
     place.parent.mkdir(parents=True, exist_ok=True)
+    source = source.resolve()  # some installers make links, which would point to nothing in a sandbox
     try:
         os.link(source, place)
     except OSError:
