@@ -67,16 +67,18 @@ class Proposer(BaseHTTPRequestHandler):
         return
 
 
-def recorded(url: str, tasks: list[str], driver: str, repeat: int, steps: int, home: Path) -> None:
+def recorded(
+    url: str, tasks: list[str], driver: str, repeat: int, options: argparse.Namespace, home: Path
+) -> None:
     """Record one attempt at each task, one after the other."""
     REPEAT[0] = repeat
     ASKED.clear()
     argv = [
         sys.executable, "-m", "mcp_bench.bridge.cli.root", "record", "--agent", "search", "--benchmark",
         "improve", "--model", "scripted", "--base-url", url, "--isolation", "none",
-        "--agent-option", f"driver={driver}", "--agent-option", f"max_steps={steps}",
+        "--agent-option", f"driver={driver}", "--agent-option", f"max_steps={options.steps}",
         "--agent-option", f"seed={repeat}", "--run-tag", driver, "--retries", "0",
-        *(f"--task={task}" for task in tasks),
+        *(f"--task={task}" for task in tasks), *(("--path", str(options.path)) if options.path else ()),
     ]  # fmt: skip
     env = {**os.environ, "MCP_BENCH_HOME": str(home), "OPENAI_API_KEY": "dummy-key-0123456789"}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
@@ -91,6 +93,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=12, help="proposals for each attempt")
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--html", type=Path)
+    parser.add_argument("--path", type=Path, help="folder of tasks, such as a changed copy of one of these")
     options = parser.parse_args()
     tasks, drivers = options.task or ["codec.train.0"], options.driver or DRIVERS
     server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
@@ -100,7 +103,7 @@ def main() -> None:
         home = Path(folder)
         for repeat in range(options.repeats):
             for driver in drivers:
-                recorded(url, tasks, driver, repeat, options.steps, home)
+                recorded(url, tasks, driver, repeat, options, home)
             print_table(home, drivers, options.steps)
         if options.html:
             argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "report", "--html", str(options.html)]
