@@ -1,7 +1,7 @@
 """What the drivers of `search` reach with the same budget, with a scripted proposer in place of a model.
 
     python benchmarks/improve_drivers.py [--task codec.train.0]... [--driver single]...
-        [--steps 12] [--repeats 2] [--html FILE]
+        [--steps 12] [--repeats 2] [--path DIR] [--html FILE]
 
 The proposer is no model: it takes the last version of the request and changes one thing at random, such as a
 setting of a compressor, or whether a prompt has an example; one of six proposals is broken. So drivers differ

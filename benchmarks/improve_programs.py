@@ -1,6 +1,7 @@
 """Programs that the scripted proposer of `improve_drivers.py` begins with, in place of a baseline.
 
 Each is about as slow or as large as the baseline, and has settings or other ways that can be chosen.
+`ALIGNMENT` has the other ways alone, and comes after the baseline.
 """
 
 CODEC = """import bz2, lzma, zlib
@@ -49,23 +50,10 @@ def decompress(data):
             columns[place] = [f"{word[:-1]}.{word[-1]}" for word in columns[place]]
     return ("\\n".join([head, *(",".join(row) for row in zip(*columns))]) + "\\n").encode()
 """
-ALIGNMENT = """from bisect import bisect_left
+ALIGNMENT = """
+
+from bisect import bisect_left
 from functools import cache
-
-
-def solve(pairs):
-    return [table(one, other) for one, other in pairs]
-
-
-def table(one, other):
-    table = [[0] * (len(other) + 1) for _ in range(len(one) + 1)]
-    for i in range(1, len(one) + 1):
-        for j in range(1, len(other) + 1):
-            if one[i - 1] == other[j - 1]:
-                table[i][j] = table[i - 1][j - 1] + 1
-            else:
-                table[i][j] = max(table[i - 1][j], table[i][j - 1])
-    return table[len(one)][len(other)]
 
 
 def rows(one, other):

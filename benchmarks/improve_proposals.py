@@ -171,10 +171,10 @@ CHANGES = {
     "alignment": Changes(
         [
             cached("places"),
-            ("[table(", "[rows(", "[ends(", "[bits("),
+            ("[length(", "[rows(", "[ends(", "[bits("),
             ("(one, other) for", "(other, one) for", "(*sorted((one, other), key=len)) for"),
         ],
-        start=ALIGNMENT,
+        start=TASKS["alignment"].baseline["target.py"] + ALIGNMENT,
     ),
     "templates": Changes(
         [

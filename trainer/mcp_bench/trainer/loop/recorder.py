@@ -88,14 +88,11 @@ class Recorder:
 
 def _answer(control: socket.socket) -> dict[str, Any] | None:
     """Return the answer to an order, or None if the process has ended: nobody else has its end."""
-    received = b""
-    while not received.endswith(b"\n"):
-        try:
-            chunk = control.recv(1 << 16)
-        except OSError:
-            return None
-        if not chunk:
-            return None
-        received += chunk
-    found: dict[str, Any] = json.loads(received)
+    try:
+        line = control.makefile("rb").readline()
+    except OSError:
+        return None
+    if not line.endswith(b"\n"):
+        return None
+    found: dict[str, Any] = json.loads(line)
     return found

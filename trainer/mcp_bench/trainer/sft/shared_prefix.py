@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from types import SimpleNamespace
@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 
 import torch
 from torch.nn.functional import pad
-from torch.utils.data import Sampler
 
-from mcp_bench.trainer.sft.trainer_inputs import RightPadding
+from mcp_bench.trainer.sft.trainer_inputs import Batches, RightPadding
 
 GROUPS = "groups"
 """The column with the `Group`s of a batch, of shape (groups, 3)."""
@@ -137,35 +136,17 @@ class Continued:
         return kept
 
 
-class SimilarBeginnings(Sampler[int]):
-    """Yields the indices of all rows such that rows with a long common beginning are in the same batch.
-
-    Batches come in random order; so do rows that differ in the same block. The order depends only on seed and
-    epoch, so a resumed run continues with the same order.
-    """
+class SimilarBeginnings(Batches):
+    """Rows with a long common beginning are in the same batch."""
 
     def __init__(self, rows: Sequence[array[int]], batch: int, seed: int) -> None:
+        super().__init__(len(rows), batch, seed)
         self._rows = rows
-        self._batch = batch
-        self._seed = seed
-        self._epoch = 0
 
-    def set_epoch(self, epoch: int) -> None:
-        """Set the epoch. accelerate calls this before each epoch."""
-        self._epoch = epoch
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __iter__(self) -> Iterator[int]:
-        salt = f"{self._seed} {self._epoch}"
-        beginnings = [_beginnings(row, salt.encode()) for row in self._rows]
-        order = sorted(range(len(beginnings)), key=beginnings.__getitem__)
-        batches = [order[at : at + self._batch] for at in range(0, len(order), self._batch)]
-        short = batches.pop() if len(batches[-1]) < self._batch else []
-        random.Random(salt).shuffle(batches)  # noqa: S311 - not for security
-        for batch in [*batches, short]:
-            yield from batch
+    def arranged(self, draw: random.Random) -> list[int]:
+        salt = draw.randbytes(8)
+        beginnings = [_beginnings(row, salt) for row in self._rows]
+        return sorted(range(len(beginnings)), key=beginnings.__getitem__)
 
 
 def _beginnings(row: array[int], salt: bytes) -> list[bytes]:

@@ -168,19 +168,15 @@ class RightPadding:
         return found
 
 
-STEPS_AT_ONCE = 8
-"""Rows are sorted by length within groups of this many steps: a compromise between padding and randomness."""
-
-
-class SimilarLengths(Sampler[int]):
-    """Yields the indices of all rows in random order, with rows of similar length in each step.
+class Batches(Sampler[int]):
+    """Yields the indices of all rows, batch after batch, in random order. A short batch comes last.
 
     The order depends only on seed and epoch, so a resumed run continues with the same order.
     """
 
-    def __init__(self, lengths: Sequence[int], step: int, seed: int) -> None:
-        self._lengths = lengths
-        self._step = step
+    def __init__(self, count: int, size: int, seed: int) -> None:
+        self._count = count
+        self._size = size
         self._seed = seed
         self._epoch = 0
 
@@ -189,18 +185,36 @@ class SimilarLengths(Sampler[int]):
         self._epoch = epoch
 
     def __len__(self) -> int:
-        return len(self._lengths)
+        return self._count
 
     def __iter__(self) -> Iterator[int]:
         draw = random.Random(f"{self._seed} {self._epoch}")  # noqa: S311 - not for security
+        rows = self.arranged(draw)
+        batches = [rows[at : at + self._size] for at in range(0, len(rows), self._size)]
+        short = batches.pop() if batches and len(batches[-1]) < self._size else []
+        draw.shuffle(batches)
+        for batch in [*batches, short]:
+            yield from batch
+
+    def arranged(self, draw: random.Random) -> list[int]:
+        """Return the indices of all rows, with those of each batch side by side."""
+        raise NotImplementedError
+
+
+STEPS_AT_ONCE = 8
+"""Rows are sorted by length within groups of this many steps: a compromise between padding and randomness."""
+
+
+class SimilarLengths(Batches):
+    """Rows of similar length are in the same step."""
+
+    def __init__(self, lengths: Sequence[int], step: int, seed: int) -> None:
+        super().__init__(len(lengths), step, seed)
+        self._lengths = lengths
+
+    def arranged(self, draw: random.Random) -> list[int]:
         rows = list(range(len(self._lengths)))
         draw.shuffle(rows)
-        steps: list[list[int]] = []
-        at_once = self._step * STEPS_AT_ONCE
-        for start in range(0, len(rows), at_once):
-            alike = sorted(rows[start : start + at_once], key=self._lengths.__getitem__)
-            steps += [alike[at : at + self._step] for at in range(0, len(alike), self._step)]
-        short = steps.pop() if steps and len(steps[-1]) < self._step else []
-        draw.shuffle(steps)
-        for step in [*steps, short]:
-            yield from step
+        at_once = self._size * STEPS_AT_ONCE
+        parts = [rows[start : start + at_once] for start in range(0, len(rows), at_once)]
+        return [row for part in parts for row in sorted(part, key=self._lengths.__getitem__)]
