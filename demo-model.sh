@@ -18,8 +18,8 @@ run() {
 
 if [ "${QUICK:-}" ]; then
     families=${FAMILIES:-2} train=(1 1) dev=(1 1) test=(1 1)
-else # of each family: 500 rows of level 1 and 108 of level 2; at least 100 tasks in each cell of the table
-    families=${FAMILIES:-100} train=(20 3) dev=(4 3) test=(10 7)
+else # of each family: 750 rows of level 1 and 216 of level 2; at least 100 tasks in each cell of the table
+    families=${FAMILIES:-100} train=(30 6) dev=(4 3) test=(10 7)
 fi
 read -r -a train <<< "${TRAIN:-${train[*]}}" # of level 1, of level 2
 read -r -a dev <<< "${DEV:-${dev[*]}}"
@@ -50,9 +50,15 @@ else
     ids train "${train[@]}" > "$out/train.txt"
     ids dev "${dev[@]}" > "$out/dev.txt"
     ids test "${test[@]}" > "$out/test.txt"
+    # 16-bit numbers only where the CPU multiplies them in hardware: elsewhere they are slow
+    precision=fp32
+    if grep -qsE 'avx512_bf16|amx_bf16' /proc/cpuinfo; then precision=bf16-mixed; fi
+    # The oracle says what it compares, and shows how a failed call is repaired.
     # shellcheck disable=SC2086 # words on purpose
-    run loop --recipe "${RECIPE:-smollm2-135m-cpu}" --set "model.base=$base" --teacher oracle --jobs 4 --max-tokens 200 \
-        --train "$out/train.txt" --dev "$out/dev.txt" --test "$out/test.txt" --out "$loop" ${LOOP_OPTIONS:-}
+    run loop --recipe "${RECIPE:-smollm2-135m-cpu}" --set "model.base=$base" --set "training.precision=$precision" \
+        --teacher oracle --teacher-option explain=true --teacher-option slips=0.2 \
+        --train "$out/train.txt" --dev "$out/dev.txt" --test "$out/test.txt" --out "$loop" \
+        --jobs 8 --max-tokens 300 ${LOOP_OPTIONS-"--constrain-calls"}
 fi
 run leakage "$loop/turn-1/train.jsonl" --against test
 run loop --show "$loop"

@@ -124,7 +124,7 @@ def plan_recipe(
 
 
 def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
-    from mcp_bench.trainer.fewer_tools import training_rows
+    from mcp_bench.trainer.tool_lists import training_rows
 
     rows = training_rows(recipe, data)
     if tokenizer is None:

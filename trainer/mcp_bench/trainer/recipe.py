@@ -101,8 +101,10 @@ class Data(Section):
     """Batch rows that begin alike, such as those with the same tools, and compute the beginning once."""
     failed_calls: Literal["train", "mask"] = "train"
     """`mask` takes no loss from turns whose calls all failed: the model reads them, and learns the repair."""
-    tools: Literal["all", "sampled"] = "all"
-    """`sampled` leaves out a random number of the tools that a row does not call."""
+    tools: Literal["all", "shuffled", "sampled"] = "all"
+    """`shuffled` puts them in random order; `sampled` leaves out a random number that a row does not call."""
+    masked_names: float = Field(default=0.0, ge=0, le=1)
+    """The share of rows whose tools get random names, so that what a tool does has to be read."""
 
 
 class Generation(Section):

@@ -1,0 +1,175 @@
+"""Other lists of tools for training rows: with fewer tools, or with names that say nothing.
+
+Where a server has many tools, most of a row is their list, and it is the same in many rows. A model that
+meets many lists has to read them. A shorter list costs less, too.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.rows import Row, read_rows
+
+ALIKE = 4
+"""So many rows with the same tools get the same new names, so that batches can share their beginning."""
+TEXTS = ("content", "reasoning_content", "description")
+LETTERS = ("bdfgklmnprstvz", "aeiou")
+
+
+def training_rows(recipe: Recipe, paths: Iterable[Path]) -> list[Row]:
+    """Read the rows of a recipe, with the lists of tools that it asks for; see `read_rows` for errors."""
+    rows, seed = read_rows(paths), recipe.training.seed
+    if recipe.data.tools == "sampled":
+        rows = [with_fewer_tools(row, f"{seed} {at}") for at, row in enumerate(rows)]
+    if recipe.data.tools == "shuffled":
+        rows = shuffled(rows, seed)
+    if recipe.data.masked_names:
+        rows = with_masked_names(rows, recipe.data.masked_names, seed)
+    return rows
+
+
+def with_fewer_tools(row: Row, seed: str) -> Row:
+    """Return the row without some of the tools that it does not call; the others stay in their order.
+
+    How many stay is drawn log-uniformly between those that are called (at least one) and all, so that short
+    lists are common, and lists of any length occur.
+    """
+    tools = row.tools or []
+    called = {
+        call["function"]["name"] for message in row.messages for call in message.get("tool_calls") or []
+    }
+    spare = [at for at, tool in enumerate(tools) if _function(tool).get("name") not in called]
+    if not spare:
+        return row
+    draw = random.Random(seed)  # noqa: S311 - not for security
+    least = max(1, len(tools) - len(spare))
+    kept = round(math.exp(draw.uniform(math.log(least), math.log(len(tools)))))
+    dropped = set(draw.sample(spare, min(len(tools) - kept, len(spare))))
+    return replace(row, tools=[tool for at, tool in enumerate(tools) if at not in dropped])
+
+
+def shuffled(rows: Sequence[Row], seed: int) -> list[Row]:
+    """Return the rows with their tools in random order; those with the same tools in groups, see `ALIKE`."""
+    return [
+        replace(row, tools=draw.sample(row.tools, len(row.tools))) if row.tools else row
+        for row, draw in zip(rows, _draws(rows, seed), strict=True)
+    ]
+
+
+def with_masked_names(rows: Sequence[Row], share: float, seed: int) -> list[Row]:
+    """Return the rows; in a share of them, tools have random names.
+
+    A model then cannot know a tool by its name and has to read what it does. This is function masking
+    (Hammer, https://arxiv.org/abs/2410.04587). Tools without a description keep their names, and so do
+    arguments. Texts that name a tool, such as errors, name it anew.
+
+    Args:
+        rows: the rows; those with the same tools are changed in groups, see `ALIKE`.
+        share: how many of the rows, from 0 to 1, on average.
+        seed: decides which rows, and on the names.
+    """
+    drawn = zip(rows, _draws(rows, seed), strict=True)
+    return [_renamed(row, draw) if draw.random() < share else row for row, draw in drawn]
+
+
+def _draws(rows: Iterable[Row], seed: int) -> Iterator[random.Random]:
+    """Yield a source of random numbers for each row, the same for neighbours with the same tools."""
+    seen: Counter[str] = Counter()
+    for row in rows:
+        tools = json.dumps(row.tools, sort_keys=True)
+        yield random.Random(f"{seed} {seen[tools] // ALIKE} {tools}")  # noqa: S311 - not for security
+        seen[tools] += 1
+
+
+def _renamed(row: Row, draw: random.Random) -> Row:
+    if not row.tools:
+        return row
+    functions = [_function(tool) for tool in row.tools]
+    taken = {str(name) for one in functions for name in (one.get("name"), *_properties(one))}
+    tools = {one["name"]: _word(draw, taken) for one in functions if one.get("description")}
+    words: dict[str, str] = {}  # of arguments
+    arguments: dict[str, dict[str, str]] = {}
+    for one in functions:
+        clear = [
+            name for name, schema in _properties(one).items() if "enum" in schema or "description" in schema
+        ]
+        for name in clear:
+            words[name] = words.get(name) or _word(draw, taken)
+        arguments[one["name"]] = {name: words[name] for name in clear}
+
+    def function(one: dict[str, Any]) -> dict[str, Any]:
+        new = arguments[one["name"]]
+        found = {**_named(one, tools), "name": tools.get(one["name"], one["name"])}
+        if new:
+            schema = one["parameters"]
+            found["parameters"] = {**schema, "properties": _keys(schema["properties"], new)}
+            if "required" in schema:
+                found["parameters"]["required"] = [new.get(name, name) for name in schema["required"]]
+        return found
+
+    def call(one: dict[str, Any]) -> dict[str, Any]:
+        name = one["name"]
+        return {
+            **one,
+            "name": tools.get(name, name),
+            "arguments": _keys(one["arguments"], arguments.get(name, {})),
+        }
+
+    def message(one: dict[str, Any]) -> dict[str, Any]:
+        found = _named(one, tools)
+        if "name" in one:
+            found["name"] = tools.get(one["name"], one["name"])
+            if one.get("is_error"):
+                found = _named(found, arguments.get(one["name"], {}))
+        if calls := one.get("tool_calls"):
+            found["tool_calls"] = [{**each, "function": call(each["function"])} for each in calls]
+        return found
+
+    listed = [
+        {**tool, "function": function(tool["function"])} if "function" in tool else function(tool)
+        for tool in row.tools
+    ]
+    return replace(row, tools=listed, messages=[message(one) for one in row.messages])
+
+
+def _properties(function: dict[str, Any]) -> dict[str, Any]:
+    """Return the schemas of a tool's arguments by name."""
+    found = (function.get("parameters") or {}).get("properties")
+    return found if isinstance(found, dict) else {}
+
+
+def _keys(values: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
+    return {new.get(key, key): value for key, value in values.items()}
+
+
+def _named(one: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
+    """Return an object whose texts have the new names in place of the old ones."""
+    if not new:
+        return dict(one)
+    old = "|".join(map(re.escape, sorted(new, key=len, reverse=True)))
+    names = re.compile(rf"(?<!\w)(?:{old})(?!\w)")
+    texts = {key: one[key] for key in TEXTS if isinstance(one.get(key), str)}
+    return {**one, **{key: names.sub(lambda at: new[at[0]], text) for key, text in texts.items()}}
+
+
+def _word(draw: random.Random, taken: set[str]) -> str:
+    """Return a new word of two syllables twice, such as `dovi_kanu`, and add it to those that are taken."""
+    while True:
+        word = "_".join("".join(draw.choice(LETTERS[at % 2]) for at in range(4)) for _ in range(2))
+        if word not in taken:
+            taken.add(word)
+            return word
+
+
+def _function(tool: dict[str, Any]) -> dict[str, Any]:
+    found = tool.get("function", tool)
+    return found if isinstance(found, dict) else {}
