@@ -140,8 +140,22 @@ def test_a_share_of_the_rows_is_masked_and_neighbours_alike() -> None:
     assert with_masked_names(rows, 0.0, 0) == rows
     assert with_masked_names(rows, 0.3, 0) == masked
     assert with_masked_names(rows, 0.3, 1) != masked
-    bare = Row("f:2", [{"role": "user", "content": "Hello."}], None)
-    assert with_masked_names([bare], 1, 0) == [bare]
+
+
+@pytest.mark.parametrize(
+    "tools", [None, [{"function": {"description": "It has no name."}}], [{"name": "unclear"}]]
+)
+def test_tools_that_say_too_little_stay(tools: list[dict[str, Any]] | None) -> None:
+    row = Row("f:2", [{"role": "user", "content": "Is it unclear?"}], tools)
+    assert with_masked_names([row], 1, 0) == [row]
+
+
+def test_a_schema_that_is_a_boolean_is_none_with_values() -> None:
+    tool = {"name": "t", "description": "Does it.", "parameters": {"properties": {"any": True}}}
+    (after,) = with_masked_names([Row("f:2", [{"role": "user", "content": "t"}], [tool])], 1, 0)
+    assert after.tools
+    assert after.tools[0]["parameters"] == tool["parameters"]
+    assert after.messages[0]["content"] == after.tools[0]["name"] != "t"
 
 
 @pytest.mark.parametrize("setting", ["data.tools=sampled", "data.masked_names=0.5"])

@@ -91,17 +91,15 @@ def _draws(rows: Iterable[Row], seed: int) -> Iterator[random.Random]:
 
 
 def _renamed(row: Row, draw: random.Random) -> Row:
-    if not row.tools:
+    functions = [_function(tool) for tool in row.tools or []]
+    if not row.tools or not all(isinstance(one.get("name"), str) for one in functions):
         return row
-    functions = [_function(tool) for tool in row.tools]
     taken = {str(name) for one in functions for name in (one.get("name"), *_properties(one))}
     tools = {one["name"]: _word(draw, taken) for one in functions if one.get("description")}
     words: dict[str, str] = {}  # of arguments
     arguments: dict[str, dict[str, str]] = {}
     for one in functions:
-        clear = [
-            name for name, schema in _properties(one).items() if "enum" in schema or "description" in schema
-        ]
+        clear = [name for name, schema in _properties(one).items() if _is_clear(schema)]
         for name in clear:
             words[name] = words.get(name) or _word(draw, taken)
         arguments[one["name"]] = {name: words[name] for name in clear}
@@ -145,6 +143,11 @@ def _properties(function: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas of a tool's arguments by name."""
     found = (function.get("parameters") or {}).get("properties")
     return found if isinstance(found, dict) else {}
+
+
+def _is_clear(schema: object) -> bool:
+    """Return whether it is clear what an argument with this schema is, without its name."""
+    return isinstance(schema, dict) and ("enum" in schema or "description" in schema)
 
 
 def _keys(values: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:

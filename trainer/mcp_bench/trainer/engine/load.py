@@ -15,6 +15,7 @@ from mcp_bench.trainer.chat.calls import AnswerParser, find_format
 from mcp_bench.trainer.engine.constraint import Grammars
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.engine import BATCH, CHUNK, Caches, Engine
+from mcp_bench.trainer.engine.few_rows import multiply_few_rows
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.separate import SeparateCaches
@@ -79,6 +80,8 @@ def load(
     parser = AnswerParser(find_format(calls, _template(tokenizer)), reasoning)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     model = model.to(device=where, dtype=choose_dtype(dtype, model.dtype, where, size_of(model))).eval()
+    if model.device.type == "cpu" and model.dtype == torch.float32 and size_of(model) >= SLOW:
+        multiply_few_rows(model)
     ends = end_tokens(model, tokenizer)
     text = model.config.get_text_config()
     positions = max_model_len or getattr(text, "max_position_embeddings", None)

@@ -1,0 +1,227 @@
+"""What a half-trained tiny model learns from reward, from preferences, and from more imitation.
+
+    python benchmarks/reward_table.py OUT [--methods grpo rft dpo sft] [--seeds 3] [--steps 20]
+        [--recipe tiny-cpu-grpo] [--set KEY=VALUE ...] [--rows 60] [--dev 16]
+
+For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
+tasks, and not others. From there,
+
+- grpo, dr-grpo, rloo, gspo, cispo and rft learn from the rewards of live attempts, `--steps` updates long;
+- dpo learns from pairs of attempts of the start, as many episodes as the first method above took;
+- sft goes on with so many episodes of the oracle.
+
+All are measured on the same dev tasks (numbers from 500), greedily. OUT/table.md has the scores, and the
+paired differences from the start with 95 % intervals. Every step has a result file: typed again, the command
+continues where it stopped.
+"""
+
+import argparse
+import json
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.measuring import served, tasks
+from mcp_bench.trainer.loop.scores import flips, scores
+from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+
+BENCHMARK = "saasworld"
+FAMILIES = (
+    "contact-details", "employee-record", "invoice-due-date", "order-address", "product-details",
+    "task-progress", "ticket-status",
+)  # fmt: skip
+FIRST_TRIED, FIRST_SHOWN, FIRST_DEV = 1_000, 10_000, 500
+ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
+OFFLINE = ("dpo", "sft")
+ATTEMPTS = 8
+
+
+def ids(split: str, first: int, count: int) -> list[str]:
+    """Return the ids of so many tasks, in turn of each family."""
+    return [
+        f"simple-{FAMILIES[at % len(FAMILIES)]}.1.{split}.{first + at // len(FAMILIES)}"
+        for at in range(count)
+    ]
+
+
+class Seed:
+    """The steps of one seed, each stored in its folder."""
+
+    def __init__(self, out: Path, recipe: Path, seed: int, options: argparse.Namespace) -> None:
+        self.out, self.recipe, self.seed, self.options = out / f"seed-{seed}", recipe, seed, options
+        self.out.mkdir(exist_ok=True)
+        self.dev = ids("dev", FIRST_DEV, options.dev * len(FAMILIES))
+
+    def taught(self, name: str, wanted: Sequence[str], overrides: Sequence[str]) -> Outcome:
+        """Train on the oracle's episodes of some tasks; without a base among the overrides, make one."""
+        rows = self.out / f"{name}.jsonl"
+
+        def teach() -> Outcome:
+            arguments = ["--agent", "oracle", *tasks(BENCHMARK, wanted, self.options.jobs)]
+            run = record(self.out / f"{name}.begun", arguments)
+            return export(rows, ["--run", run, "--min-partial", "1"])
+
+        def base() -> Outcome:
+            make_base(self.recipe, [rows], self.out / "base", self.seed, self.options.base_steps)
+            return {"model": str(self.out / "base")}
+
+        once(self.out / f"{name}-rows.json", teach)
+        if not overrides:
+            overrides = [f"model.base={once(self.out / 'base.json', base)['model']}"]
+        over = [*overrides, f"training.seed={self.seed}", f"training.epochs={self.options.epochs}"]
+        return once(self.out / f"{name}.json", partial(train_model, self.recipe, rows, self.out / name, over))
+
+    def start(self) -> Outcome:
+        return self.taught("start", ids("train", 0, self.options.rows * len(FAMILIES)), [])
+
+    def method(self, name: str, start: Path, episodes: int | None) -> Outcome:
+        """Train the start by a method.
+
+        Args:
+            name: the method.
+            start: the model to start from.
+            episodes: how many a method without live attempts may use.
+        """
+        if name in ONLINE:
+            return once(self.out / f"{name}.json", partial(self._online, name, start))
+        if episodes is None:
+            raise SystemExit(f"{name} takes as many episodes as a method with live attempts: name one, too")
+        if name == "sft":
+            return self.taught("sft", ids("train", FIRST_SHOWN, episodes), [f"model.base={start}"])
+        return once(self.out / "dpo.json", partial(self._preferences, start, episodes))
+
+    def _online(self, name: str, start: Path) -> Outcome:
+        options = self.options
+        listed = self.out / "tasks.txt"
+        write_atomic(listed, "".join(f"{task}\n" for task in ids("train", FIRST_TRIED, options.tasks)))
+        words = ["--algorithm", name, "--steps", str(options.steps), "--seed", str(self.seed)]
+        return learn_online(
+            self.recipe, start, listed, self.out / name, [*words, "--jobs", str(options.jobs)]
+        )
+
+    def _preferences(self, start: Path, episodes: int) -> Outcome:
+        wanted = ids("train", FIRST_TRIED, max(1, episodes // ATTEMPTS))
+        more = ["--repeat", str(ATTEMPTS), "--agent-option", f"temperature={self.options.temperature}"]
+        with self.endpoint("tried", start) as endpoint:
+            named = tasks(BENCHMARK, wanted, self.options.jobs)
+            run = record(self.out / "tried.begun", [*endpoint, *named, *more])
+        pairs = self.out / "pairs.jsonl"
+        export(pairs, ["--run", run, "--pairs", "--margin", "0.3", "--min-partial", "0"])
+        over = [f"model.base={start}", f"training.seed={self.seed}"]
+        try:
+            return train_model(self.recipe, pairs, self.out / "dpo", over, "dpo")
+        except NothingTrainedError as error:
+            return {"model": None, "why": str(error)}
+
+    def measured(self, name: str, model: Path) -> Outcome:
+        def measure() -> Outcome:
+            with self.endpoint(name, model) as endpoint:
+                named = tasks(BENCHMARK, self.dev, self.options.jobs)
+                return scores(record(self.out / f"{name}-dev.begun", [*endpoint, *named]))
+
+        return once(self.out / f"{name}-dev.json", measure)
+
+    @contextmanager
+    def endpoint(self, name: str, model: Path) -> Iterator[list[str]]:
+        settings = TrialSettings(
+            recipe=str(self.recipe), benchmark=BENCHMARK, dev=self.dev, max_tokens=self.options.max_tokens,
+            jobs=self.options.jobs, engine="torch",
+        )  # fmt: skip
+        with served(model, f"{self.out.name}-{name}", self.out / f"{name}.port", settings) as arguments:
+            yield arguments
+
+
+def table(found: dict[str, list[dict[str, Any]]]) -> str:
+    """Return a Markdown table of the methods, and one of their families."""
+    lines = [
+        "| method | episodes | dev partial: mean (each seed) | minus the start, each seed |",
+        "|---|---:|---:|---|",
+    ]
+    for name, cells in found.items():
+        each = [cell["scores"]["partial"] for cell in cells]
+        counts = ", ".join(f"{cell['episodes']:,}" for cell in cells if cell["episodes"])
+        gains = [cell["gain"] for cell in cells if cell["gain"]]
+        changed = "; ".join(
+            f"{one['difference']:+.3f} [{', '.join(f'{end:+.3f}' for end in one['difference_ci'])}]"
+            for one in gains
+        )
+        shown = ", ".join(f"{score:.3f}" for score in each)
+        lines.append(f"| {name} | {counts or '-'} | {fmean(each):.3f} ({shown}) | {changed or '-'} |")
+    families = sorted(
+        {family for cells in found.values() for cell in cells for family in cell["scores"]["families"]}
+    )
+    lines += ["", f"| family | {' | '.join(found)} |", "|---|" + "---:|" * len(found)]
+    for family in families:
+        means = [
+            fmean([cell["scores"]["families"][family]["partial"] for cell in cells])
+            for cells in found.values()
+        ]
+        lines.append(f"| {family} | {' | '.join(f'{mean:.3f}' for mean in means)} |")
+    return "\n".join(lines) + "\n"
+
+
+def take(seed: Seed, methods: Sequence[str], found: dict[str, list[dict[str, Any]]]) -> None:
+    """Take all steps of a seed, and add what was found."""
+    start = Path(seed.start()["model"])
+    before = seed.measured("start", start)
+    found.setdefault("start", []).append({"scores": before, "episodes": None, "gain": None})
+    episodes: int | None = None
+    for name in methods:
+        made = seed.method(name, start, episodes)
+        episodes = episodes or made.get("episodes")
+        if made["model"] is None:
+            print(f"{seed.out.name}, {name}: {made['why']}")
+            continue
+        after = seed.measured(name, Path(made["model"]))
+        gain = flips(before["run"], after["run"])["partial"]
+        found.setdefault(name, []).append({"scores": after, "episodes": episodes, "gain": gain})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--recipe", default="tiny-cpu-grpo")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["grpo", "rft", "dpo", "sft"]
+    )
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--steps", type=int, default=20, help="updates of a method with live attempts")
+    parser.add_argument(
+        "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
+    )
+    parser.add_argument("--epochs", type=float, default=1, help="over these rows")
+    parser.add_argument("--base-steps", type=int, default=None)
+    parser.add_argument("--tasks", type=int, default=1400, help="training tasks to attempt")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the attempts for dpo")
+    parser.add_argument("--dev", type=int, default=16, help="dev tasks of each family")
+    parser.add_argument("--max-tokens", type=int, default=72)
+    parser.add_argument("--jobs", type=int, default=8)
+    options = parser.parse_args()
+    out = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
+    recipe = out / "recipe.yaml"
+    if not recipe.is_file():
+        write_atomic(recipe, trial_recipe(options.recipe, options.overrides))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for seed in range(options.seeds):
+        take(Seed(out, recipe, seed, options), options.methods, found)
+        write_atomic(out / "table.json", json.dumps(found, indent=1) + "\n")
+        write_atomic(out / "table.md", table(found))
+    print((out / "table.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
