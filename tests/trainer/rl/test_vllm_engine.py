@@ -232,6 +232,30 @@ def test_a_run_learns_from_what_the_server_sampled(
     assert (tmp_path / "model" / "model.safetensors").is_file()
 
 
+def test_attempts_are_made_ahead(
+    checkpoint: Path, engine: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second step's attempts are those of the start, the third's those of the first update."""
+    monkeypatch.setenv("MCP_BENCH_VLLM", engine)
+    monkeypatch.setattr(run, "Rollouts", Asked)
+    VERSIONS.clear()
+    small = ["rl.groups=1", "rl.attempts=2", "rl.max_tokens=12", "rl.temperature=2", "rl.warmup=0"]
+    small += ["rl.guards.cut=1", "rl.guards.mismatch=10", "rl.save_every=1", "rl.ahead=1"]
+    settings = RunSettings(
+        start=str(checkpoint), algorithm="grpo", benchmark="none", tasks=("a", "b"), steps=3
+    )
+    folder = RLFolder(tmp_path)
+    folder.make(settings, "")
+    run.learn(folder, recipe(*small), lambda line: None)
+    first, *later = folder.lines()
+    assert VERSIONS == ["0", "0", "0", "0", "1", "1"]
+    assert first["mismatch"] <= 1e-4
+    assert all(line["mismatch"] > 1e-4 for line in later), "the trainer is one update further"
+    for step in (2, 3):
+        state = torch.load(folder.checkpoints / f"step-{step}" / "state.pt", weights_only=False)
+        assert sum(state["curriculum"]["drawn"].values()) == step, "a resumed run draws the next tasks again"
+
+
 @pytest.mark.full
 def test_a_run_goes_on_when_its_server_has_died(checkpoint: Path, tmp_path: Path) -> None:
     """Five attempts at one task, of which none earns anything; the server dies with the third answer."""
@@ -284,6 +308,8 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe("rl.temperature=2.5"))
     with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):
         check_engine(recipe("rl.engine.kind=torch", "rl.engine.devices=[1]"))
+    with pytest.raises(WrongUseError, match=r"rl\.ahead=1 samples while weights change"):
+        check_engine(recipe("rl.engine.kind=torch", "rl.ahead=1"))
     assert visible((6, 7), {}) == "6,7"
     assert visible((1, 2), {"CUDA_VISIBLE_DEVICES": "3,5,GPU-8a"}) == "5,GPU-8a"
     with pytest.raises(WrongUseError, match="CUDA_VISIBLE_DEVICES names 1"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
 from statistics import fmean
@@ -35,6 +36,8 @@ from mcp_bench.trainer.rl.vllm_engine import with_engine
 from mcp_bench.trainer.sft.model import save_result
 
 Report = Callable[[str], object]
+RolledOut = tuple[list[Attempt], list[Weighted], float]
+"""All attempts of a step, the rows to learn from, and the share of flat groups."""
 
 
 def learn(
@@ -58,8 +61,12 @@ def learn(
     run = _Run(folder, settings, recipe, track)
     begun = run.restore()
     folder.stopped.unlink(missing_ok=True)
-    policy = Policy(lambda: str(run.step))
-    with serve_policy(run.loaded, run.model, policy) as endpoint, Recorder() as recorder:
+    policy = Policy(lambda: str(run.version))
+    with (
+        ThreadPoolExecutor(1) as run.aside,  # left last: a recording that is going on has been ended by then
+        serve_policy(run.loaded, run.model, policy) as endpoint,
+        Recorder() as recorder,
+    ):
         run.rollouts = Rollouts(endpoint, recorder, run.model, settings, recipe.rl)
         if begun == 0:
             run.measure(report)
@@ -76,7 +83,12 @@ class _Run:
     def __init__(self, folder: RLFolder, settings: RunSettings, recipe: Recipe, track: Track) -> None:
         self.folder, self.settings, self.recipe, self.track = folder, settings, recipe, track
         self.step = 0
+        self.version = 0
+        """The step after which the engine got its weights."""
         self.rollouts: Rollouts
+        self.aside: ThreadPoolExecutor
+        self.ahead: Future[RolledOut] | None = None
+        """The rollouts of the next step, if they have begun."""
         self.model = model_name(folder.path.name)
         self.algorithm = ALGORITHMS[settings.algorithm]
         # a server reads the copy of several processes from the disk: it needs no GPU
@@ -110,10 +122,13 @@ class _Run:
         """
         started = time.monotonic()
         try:
-            attempts, rows, flat = self._roll_out(step)
+            attempts, rows, flat = self._rolled_out(step)
             rolled = time.monotonic()
             self.watch.check_attempts(attempts, flat)
             line = self._describe(attempts, flat)
+            curriculum = self.curriculum.state()
+            if self.recipe.rl.ahead and step < self.settings.steps:
+                self.ahead = self.aside.submit(self._roll_out, step + 1)
             if rows:
                 line |= self._follow(rows, attempts)
             if rows and line.get("followed", True):
@@ -125,6 +140,8 @@ class _Run:
             write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
             raise CollapsedError(why) from None
         self.step = step
+        if self.ahead is not None:
+            wait([self.ahead])  # no attempt goes on with other weights
         if "loss" in line:
             self._answer_with_new_weights()
         seconds = {"rollout_seconds": rolled - started, "seconds": time.monotonic() - started}
@@ -135,7 +152,7 @@ class _Run:
         if self.settings.dev and (step % self.settings.dev_every == 0 or step == self.settings.steps):
             self.measure(report)
         if step % self.recipe.rl.save_every == 0 or step == self.settings.steps:
-            self._save(step)
+            self._save(step, curriculum)
 
     def measure(self, report: Report) -> None:
         """Measure the policy on `dev`, if there is one."""
@@ -150,8 +167,12 @@ class _Run:
         self.track({"step": self.step, "dev_partial": found["partial"], "dev_strict": found["strict"]})
         report(f"step {self.step}: dev partial {found['partial']:.3f}, strict {found['strict']:.3f}")
 
-    def _roll_out(self, step: int) -> tuple[list[Attempt], list[Weighted], float]:
-        """Return all attempts of a step, the rows to learn from, and the share of flat groups."""
+    def _rolled_out(self, step: int) -> RolledOut:
+        """Return the rollouts of a step, which may have been made ahead."""
+        ahead, self.ahead = self.ahead, None
+        return self._roll_out(step) if ahead is None else ahead.result()
+
+    def _roll_out(self, step: int) -> RolledOut:
         place, rl = self.folder.step(step), self.recipe.rl
         attempts: list[Attempt] = []
         rows: list[Weighted] = []
@@ -222,10 +243,10 @@ class _Run:
             "families": self.curriculum.rewards.copy(),
         }
 
-    def _save(self, step: int) -> None:
+    def _save(self, step: int, curriculum: dict[str, Any]) -> None:
         made = self.folder.new_checkpoint(step)
         state = self.learner.state(teacher=self.hints is not None)
-        watched = {"curriculum": self.curriculum.state(), "watch": self.watch.state()}
+        watched = {"curriculum": curriculum, "watch": self.watch.state()}
         torch.save({**state, **watched}, made / "state.pt")
         self.folder.keep(made, step)
 
@@ -233,6 +254,7 @@ class _Run:
         if several():  # the engine has a copy
             self.loaded.model.load_state_dict(self.learner.weights())
         self.loaded.engine.weights_changed()
+        self.version = self.step
 
 
 def _groups(attempts: Sequence[Attempt]) -> list[list[Attempt]]:

@@ -13,7 +13,8 @@ class Guards(Section):
     """When a run is stopped. Each message names the step, its episodes and the last good checkpoint."""
 
     mismatch: PositiveFloat = 1e-3
-    """Mean difference of log-probabilities of engine and trainer at equal weights. Use 0.05 for 16 bits."""
+    """Mean difference of log-probabilities of engine and trainer. Use 0.05 for 16 bits; with `ahead`, more,
+    since the weights of the trainer are one update newer."""
     kl_times: PositiveFloat = 3.0
     """KL divergence to the start, against its median so far."""
     kl_least: NonNegativeFloat = 0.2
@@ -79,6 +80,9 @@ class RL(Section):
     """Steps in which the rate rises."""
     decay: float = Field(default=0.7, ge=0, le=1)
     """The part of the rate that is gone at the last step, linearly."""
+    ahead: Literal[0, 1] = 0
+    """1: the next step's attempts are made while this one is learned from, with weights one update older. The
+    engine needs weights of its own: vLLM, or several devices."""
     updates: PositiveInt = 1
     """Passes over the rows of a step."""
     clip_below: float = Field(default=0.2, gt=0, lt=1)

@@ -61,6 +61,11 @@ def check_engine(recipe: Recipe) -> None:
     if engine.kind == "torch":
         if engine.devices or engine.arguments:
             raise WrongUseError("rl.engine.devices and rl.engine.arguments are for rl.engine.kind=vllm")
+        if recipe.rl.ahead and recipe.hardware.devices == 1:
+            raise WrongUseError(
+                "rl.ahead=1 samples while weights change, so the engine needs weights of its own: use "
+                "rl.engine.kind=vllm, or several devices"
+            )
         return
     if recipe.hardware.device == "cuda" and not engine.devices:
         raise WrongUseError(
