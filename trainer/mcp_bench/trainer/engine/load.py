@@ -120,7 +120,8 @@ def choose_dtype(name: str, own: torch.dtype, device: torch.device, size: int = 
 
     `auto` is the checkpoint's own type on a GPU. On a CPU it is bfloat16 or float32: the former where the CPU
     computes with it, and the checkpoint has 16 bits or is so large that they are worth the rounding (the
-    products of a step of SmolLM2-135M take a quarter of the time). vLLM's `auto` takes 16 bits for float32, too.
+    products of a step of SmolLM2-135M take a quarter of the time). vLLM's `auto` takes 16 bits for
+    float32, too.
 
     Args:
         name: float32, bfloat16, float16, or auto.
