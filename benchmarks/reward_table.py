@@ -26,12 +26,12 @@ from statistics import fmean
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.trainer.loop.commands import export, record
+from mcp_bench.trainer.loop.commands import FruitlessStepError, export, record
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.scores import flips, scores
 from mcp_bench.trainer.loop.settings import TrialSettings
-from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model
+from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
 BENCHMARK = "saasworld"
@@ -115,11 +115,11 @@ class Seed:
             named = tasks(BENCHMARK, wanted, self.options.jobs)
             run = record(self.out / "tried.begun", [*endpoint, *named, *more])
         pairs = self.out / "pairs.jsonl"
-        export(pairs, ["--run", run, "--pairs", "--margin", "0.3", "--min-partial", "0"])
         over = [f"model.base={start}", f"training.seed={self.seed}"]
         try:
+            export(pairs, ["--run", run, "--pairs", "--margin", "0.3", "--min-partial", "0"])
             return train_model(self.recipe, pairs, self.out / "dpo", over, "dpo")
-        except NothingTrainedError as error:
+        except FruitlessStepError as error:  # no pairs, or a training that diverged
             return {"model": None, "why": str(error)}
 
     def measured(self, name: str, model: Path) -> Outcome:
