@@ -32,6 +32,12 @@ class Changes:
     """A program in place of the baseline."""
 
     def proposed(self, version: str, rng: Random) -> str:
+        """Return a version with one change; one of six is broken."""
+        version = self.changed(version, rng)
+        # half a program can be a whole one; not with a bracket that is open
+        return f"{version[: len(version) // 2]}\n(" if rng.randrange(BROKEN) == 0 else version
+
+    def changed(self, version: str, rng: Random) -> str:
         """Return a version with one change."""
         if self.start and not any(variant in version for variant in self.passages[0]):
             version = self.start
@@ -47,8 +53,7 @@ class Changes:
                 if line in version
                 else version.replace(self.before, line + self.before)
             )
-        # half a program can be a whole one; not with a bracket that is open
-        return f"{version[: len(version) // 2]}\n(" if rng.randrange(BROKEN) == 0 else version
+        return version
 
 
 def worse(task: str, *changes: tuple[str, str]) -> str:

@@ -53,8 +53,10 @@ def store(run: RunFolder, episode: str, path: str, tokens: Tokens) -> str:
     return store_answer(run, episode, path, answer(path, tokens))
 
 
-def store_answer(run: RunFolder, episode: str, path: str, said: Any) -> str:
-    request = ModelRequest(new_id("mc"), episode, 1, "POST", path, {}, b'{"tools": [{}]}')
+def store_answer(
+    run: RunFolder, episode: str, path: str, said: Any, asked: bytes = b'{"tools": [{}]}'
+) -> str:
+    request = ModelRequest(new_id("mc"), episode, 1, "POST", path, {}, asked)
     body = json.dumps(said).encode()
     response = ModelResponse(1, 2, 200, {"content-type": "application/json"}, body, "complete")
 
@@ -146,3 +148,16 @@ def test_a_conversation_is_stored_once_and_read_whole(tmp_path: Path, path: str)
     assert rows == [(None, bytes([1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0])), (calls[0], bytes([6, 0, 0, 0])),
                     (None, bytes([1, 0, 0, 0, 2, 0, 0, 0, 9, 0, 0, 0]))]  # fmt: skip
     assert not any("token_ids" in document for document in stored)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_answers_of_an_agent_that_never_offers_tools(tmp_path: Path, path: str) -> None:
+    said = answer(path, Tokens([1], [2], [-0.5], "6"))
+    with RunFolder.create(run_info(), root=tmp_path) as run:
+        alone, mixed = (begin_episode(run, planned(repeat=repeat)) for repeat in range(2))
+        beside = store_answer(run, alone, path, said, b"{}")
+        store_answer(run, mixed, path, said, b"{}")
+        turn = store_answer(run, mixed, path, said)
+    with RunReader(run.path) as reader:
+        assert [call for call, _, _ in reader.model_answers(alone)] == [beside]
+        assert [call for call, _, _ in reader.model_answers(mixed)] == [turn], "a title is no turn"

@@ -55,10 +55,12 @@ def test_a_hole_is_noticed_in_the_first_step(
         *("train", "rl", "tiny-cpu-grpo", "--start", policy, "--benchmark", "phonebook", "--agent", agent),
         *("--tasks", tasks, "--canaries", canaries, "--steps", "2", "--out", out),
         *(word for one in SMALL for word in ("--set", one)),
+        *(("--", "--agent-option", "max_steps=3") if agent == "chat" else ()),
         code=None,
     )
     for run in (bench.home / "runs").iterdir():
         with RunReader(run) as reader:
+            assert reader.info().settings["options"] == ({"max_steps": "3"} if agent == "chat" else {})
             assert all(episode.calls for episode in reader.episodes()), "the model played"
     if (hole, agent) == ("honest", "chat"):
         assert done.returncode == 0, done.stderr

@@ -178,11 +178,16 @@ def read_model_calls(connection: sqlite3.Connection, episode: str) -> list[Store
 
 
 def read_answers(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[str, str, JSONObject]]:
-    """Yield `(id, dialect, answer)` of the calls of an episode that requested a turn and got one."""
+    """Yield `(id, dialect, answer)` of the calls of an episode that requested a turn and got one.
+
+    An agent that makes the calls itself, such as `search`, never offers tools: its requests on the side are
+    what it works with.
+    """
     rows = connection.execute(
-        "SELECT id, dialect, answer FROM model_calls WHERE episode = ? AND kind = 'turn'"
+        "SELECT id, dialect, answer FROM model_calls WHERE episode = :episode AND kind = CASE WHEN EXISTS"
+        " (SELECT 1 FROM model_calls WHERE episode = :episode AND kind = 'turn') THEN 'turn' ELSE 'side' END"
         " AND outcome = 'ok' AND answer IS NOT NULL ORDER BY id",
-        [episode],
+        {"episode": episode},
     )
     tokens = read_tokens(connection, episode)
     for number, dialect, answer in rows:

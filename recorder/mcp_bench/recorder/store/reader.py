@@ -235,7 +235,8 @@ class RunReader(RunDatabase):
             return read_model_calls(self._connection, episode)
 
     def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-        """Yield `(id, dialect, assembled answer)` of those that requested a turn and got one."""
+        """Yield `(id, dialect, assembled answer)` of those that requested a turn and got one; without any, of
+        the requests on the side."""
         with database_errors(self._file):
             yield from read_answers(self._connection, episode)
 

@@ -22,6 +22,8 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
+  mcp-bench train rl tiny-cpu-grpo --start model --benchmark improve --tasks ids.txt --agent search \\
+      -- --agent-option driver=icl --agent-option max_steps=4
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm opd --follow larger-model
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --report-to tensorboard
@@ -32,6 +34,7 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.argument("recipe", required=False)
+@click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @click.option(
     "--start", metavar="FOLDER", type=click.Path(path_type=Path),
     help="Model to start from: a folder, or the name of a fetched base. It must solve some tasks sometimes.",
@@ -97,6 +100,8 @@ def rl(
 
     The model is trained on exactly the tokens that it sampled. Guards stop a run that collapses, and name
     the last good checkpoint. Ctrl-C stops; --resume continues with the last checkpoint.
+
+    Options after -- go to `mcp-bench record`, such as --agent-option.
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.cpu_threads import limit_spinning
@@ -111,6 +116,8 @@ def rl(
 
     check_installed(report_to)
     if resume is not None:
+        if recipe is not None or start is not None:
+            raise WrongUseError("a resumed run keeps its recipe, start and options: leave them out")
         folder = RLFolder(resume.absolute())
         folder.read()
         _, loaded = load_recipe(str(folder.recipe))

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
+from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -25,7 +26,6 @@ from mcp_bench.trainer.rl.settings import RL
 from mcp_bench.trainer.rl.tokens import make_rows, read_sampled
 
 TRAIN = "train"
-CHAT = "chat"
 APIS = ("chat-completions", "responses", "anthropic-messages")
 """What the policy's server speaks."""
 
@@ -71,6 +71,7 @@ class Rollouts:
         arguments = [
             *("--agent", self.settings.agent, "--model", self.model, "--capture-llm"),
             *task_arguments(self.settings.benchmark, tasks, self.settings.jobs),
+            *self.settings.record_options,
             *more,
         ]
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
@@ -97,7 +98,7 @@ def variables(agent: str, root: str) -> dict[str, str]:
     """
     plugin: Agent = load("agent", agent)()
     needs: Needs | None = getattr(plugin, "needs", None)
-    api = "chat-completions" if agent == CHAT else needs and needs.api
+    api = "chat-completions" if isinstance(plugin, Chat) else needs and needs.api
     if needs is None or not needs.endpoint_variables or api not in APIS:
         raise WrongUseError(
             f"agent {agent!r} cannot roll out a policy: a variable has to name its model endpoint, which has "

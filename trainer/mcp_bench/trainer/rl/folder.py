@@ -43,6 +43,8 @@ class RunSettings(BaseModel):
     """Folder of the model that `opd` follows."""
     agent: str = "chat"
     """The agent that the policy works in."""
+    record_options: tuple[str, ...] = ()
+    """Other arguments of `mcp-bench record`, such as `--agent-option`."""
     benchmark: str
     tasks: tuple[str, ...]
     """Training tasks."""

@@ -116,7 +116,7 @@ class Learner:
         for update in range(self.settings.updates):
             for batch, counts in shares(list(micro_batches(rows, self.settings.row_tokens))):
                 taken = batch if counts else [replace(one, scale=0.0) for one in batch]
-                found = self._backward(taken, surrogate, weight)
+                found = self._backward(taken, surrogate, weight, compare=update == 0)
                 if update == 0 and counts:
                     for name, value in found.items():
                         sums[name] += value
@@ -132,7 +132,10 @@ class Learner:
         means = {name: value / total for name, value in sums.items() if name != "loss"}
         return Figures(total, sums["loss"], gradient, **means)
 
-    def _backward(self, batch: Sequence[Weighted], surrogate: Surrogate, weight: float) -> dict[str, float]:
+    def _backward(
+        self, batch: Sequence[Weighted], surrogate: Surrogate, weight: float, *, compare: bool
+    ) -> dict[str, float]:
+        """Add a batch's gradient; `compare`: with the start, in any case."""
         settings = self.settings
         logits, tokens, rows = self._logits(self.model, batch)
         everything = torch.log_softmax(logits, dim=-1)
@@ -154,9 +157,11 @@ class Learner:
             followed = distillation_loss(logits, taught, alpha=follow.alpha, top=follow.top)
             wanted = torch.tensor([one.distillation for one in batch], device=device)[rows]
             each = each + wanted * followed * fair
-        with torch.no_grad():
-            reference = self._chosen(self.reference, batch)
-        kl = kl_loss(logprobs, reference)
+        kl = torch.zeros_like(logprobs)
+        if settings.kl or compare:
+            with torch.no_grad():
+                reference = self._chosen(self.reference, batch)
+            kl = kl_loss(logprobs, reference)
         if settings.kl:
             each = each + settings.kl * kl
         loss = (each * scale).sum() / weight

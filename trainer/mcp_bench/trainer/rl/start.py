@@ -9,6 +9,7 @@ from typing import Any
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
+from mcp_bench.trainer.loop.commands import refuse_own
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
@@ -17,6 +18,12 @@ from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+
+OURS = (
+    *("--agent", "--base-url", "--benchmark", "--capture-llm", "--config", "--jobs", "--json", "--limit"),
+    *("--model", "--path", "--repeat", "--resume", "--seed", "--server", "--split", "--tag", "--task"),
+)
+"""Options of `record` that a run chooses itself."""
 
 
 def begin(
@@ -40,6 +47,7 @@ def begin(
     check_engine(loaded)
     folder = _whole(start)
     variables(choices["agent"], "")
+    refuse_own(choices.get("record_options", ()), OURS, "train rl")
     benchmark = choices["benchmark"]
     listed = {
         "tasks": task_ids(benchmark, "train", choices["tasks"]),

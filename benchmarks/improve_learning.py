@@ -1,0 +1,340 @@
+"""Learning while searching: GRPO and SDPO at improvement tasks, beside drivers of `search` that do not learn.
+
+    python benchmarks/improve_learning.py OUT [--task places.train.0 ...]
+        [--methods grpo sdpo single icl puct] [--steps 12] [--attempts 16] [--proposals 12]
+        [--set KEY=VALUE ...] [--seed 0]
+
+The model is the tiny one of the demo. It cannot program: it is taught by the scripted proposer of
+`improve_drivers.py`, on other variants of the same tasks, to answer a request with a version in which one to
+three things were changed at random, and to repeat a version that an earlier conversation shows. So it knows
+what can be changed, and not what is better. From there, with the same number of proposals (`--steps` times
+`--attempts`) at a task:
+
+- grpo and sdpo learn from one proposal an attempt, made from the baseline; each task has a policy of its own;
+- single, icl and puct search with the model as it is, `--proposals` in an attempt.
+
+OUT/table.md has the result of each and how it came about: see `Found`. Every step has a result file: typed
+again, the command continues where it stopped.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import re
+import threading
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from itertools import accumulate
+from pathlib import Path
+from random import Random
+from statistics import fmean
+from typing import Any
+
+from improve_proposals import CHANGES, TASKS
+
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.trainer.loop.commands import record
+from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.measuring import served
+from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
+from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+
+BENCHMARK = "improve"
+LEARNING = ("grpo", "sdpo")
+DRIVERS = ("single", "icl", "puct")
+TAUGHT_AT = 3
+"""Variants of each task that the proposer teaches at: 1, 2, 3. Those that are searched have the number 0."""
+ANSWERS = 6
+"""Of the scripted proposer to each request."""
+MOST_CHANGES = 3
+SHOWN = 0.3
+"""Share of the rows with an earlier conversation, whose answer is repeated."""
+POSITIONS = 6144
+"""A request of `icl` shows three programs, and a hint another request with its answer."""
+LENGTHS = ("data.max_length", "model.architecture.max_position_embeddings")
+BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
+GAIN = re.compile(r"^Gain over the baseline: \S+ \[(\S+), \S+\]", re.MULTILINE)
+
+
+def family(task: str) -> str:
+    return task.partition(".")[0]
+
+
+def changed(task: str, version: str, rng: Random) -> str:
+    """Return a version with one to three changes at random; never a broken one."""
+    for _ in range(rng.randint(1, MOST_CHANGES)):
+        version = CHANGES[family(task)].changed(version, rng)
+    return version
+
+
+class Proposer(BaseHTTPRequestHandler):
+    """The scripted proposer as an endpoint. It is no model."""
+
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
+        answer = {
+            "id": "1", "object": "chat.completion", "created": 0, "model": "scripted",
+            "choices": [{"index": 0, "finish_reason": "stop",
+                         "message": {"role": "assistant", "content": answered(asked, Random(asked))}}],
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
+        }  # fmt: skip
+        body = json.dumps(answer).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def answered(asked: str, rng: Random) -> str:
+    """Return an answer of the scripted proposer to a request."""
+    task = next(name for name in CHANGES if " ".join(TASKS[name].readme.split()) in " ".join(asked.split()))
+    return f"```\n{changed(task, BLOCK.findall(asked)[-1], rng)}```"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a method found at a task.
+
+    `held_out` is the partial credit of the attempt whose version was best while searching: what a user would
+    take. `curve` has the best gain so far after quarters of the runs, at the worse end of its interval, as a
+    log-ratio or in the metric's unit. The others are for the first and the last quarter: the mean partial
+    credit of the attempts, the share of proposals with a program that was not seen before, and the entropy
+    of the programs, in nats.
+    """
+
+    proposals: int
+    runs: int
+    held_out: float
+    curve: tuple[float, ...]
+    partial: tuple[float, float]
+    novel: tuple[float, float]
+    entropy: tuple[float, float]
+
+
+class Experiment:
+    def __init__(self, out: Path, options: argparse.Namespace) -> None:
+        self.out, self.options = out, options
+        self.recipe = out / "recipe.yaml"
+        if not self.recipe.is_file():
+            over = [f"{key}={POSITIONS}" for key in LENGTHS] + options.overrides
+            write_atomic(self.recipe, trial_recipe(options.recipe, over))
+
+    def taught(self) -> Path:
+        """Return the model that imitates the scripted proposer."""
+        rows = self.out / "taught.jsonl"
+        over = [f"training.seed={self.options.seed}", f"training.epochs={self.options.epochs}"]
+
+        def base() -> Outcome:
+            make_base(self.recipe, [rows], self.out / "base", self.options.seed, self.options.base_steps)
+            return {"model": str(self.out / "base")}
+
+        once(self.out / "asked.json", self._ask)
+        once(self.out / "rows.json", lambda: self._write_rows(rows))
+        named = once(self.out / "base.json", base)["model"]
+        trained = once(
+            self.out / "start.json",
+            lambda: train_model(self.recipe, rows, self.out / "start", [*over, f"model.base={named}"]),
+        )
+        return Path(trained["model"])
+
+    def _ask(self) -> Outcome:
+        """Record the scripted proposer, for the requests that there are."""
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        os.environ["OPENAI_API_KEY"] = "dummy-key-0123456789"
+        variants = [
+            f"{family(task)}.train.{number}"
+            for task in self.options.task
+            for number in range(1, 1 + TAUGHT_AT)
+        ]
+        runs = []
+        for driver in DRIVERS:
+            words = [
+                "--agent", "search", "--model", "scripted", "--capture-llm", "--benchmark", BENCHMARK,
+                "--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--jobs", "2",
+                *(word for task in variants for word in ("--task", task)), *self._options(driver),
+            ]  # fmt: skip
+            runs.append(record(self.out / f"asked-{driver}.begun", words))
+        server.shutdown()
+        return {"runs": runs}
+
+    def _options(self, driver: str, proposals: int | None = None) -> list[str]:
+        named = {"driver": driver, "max_steps": proposals or self.options.proposals}
+        return [word for key, value in named.items() for word in ("--agent-option", f"{key}={value}")]
+
+    def _write_rows(self, path: Path) -> Outcome:
+        rng, lines = Random(self.options.seed), []
+        asked = sorted(
+            {
+                request
+                for run in json.loads((self.out / "asked.json").read_text())["runs"]
+                for request in requests(run)
+            }
+        )
+        for request in asked:
+            for _ in range(ANSWERS):
+                answer = answered(request, rng)
+                once_asked = [said("user", request), said("assistant", answer)]
+                lines.append({"messages": once_asked * 2 if rng.random() < SHOWN else once_asked})
+        rng.shuffle(lines)
+        write_atomic(path, "".join(json.dumps(line) + "\n" for line in lines))
+        return {"requests": len(asked), "rows": len(lines)}
+
+    def found(self, task: str, method: str, start: Path) -> Found:
+        place = self.out / f"{task}-{method}"
+        work = self._learned if method in LEARNING else self._searched
+        outcome = once(place.with_suffix(f"{place.suffix}.json"), lambda: work(task, method, start, place))
+        return measured(outcome["runs"])
+
+    def _learned(self, task: str, method: str, start: Path, place: Path) -> Outcome:
+        listed = self.out / f"{task}.txt"
+        write_atomic(listed, f"{task}\n")
+        chosen = {
+            "algorithm": method, "benchmark": BENCHMARK, "agent": "search", "steps": self.options.steps,
+            "jobs": self.options.jobs, "seed": self.options.seed,
+        }  # fmt: skip
+        words = [word for key, value in chosen.items() for word in (f"--{key}", str(value))]
+        words += ["--", *self._options("best-of-n", 1)]
+        learned = learn_online(self.recipe, start, listed, place, words)
+        files = sorted(place.glob("steps/*/attempts-*.run.json"), key=lambda path: int(path.parent.name))
+        runs = [json.loads(path.read_text())["run"] for path in files]
+        return {"runs": runs, "why": learned.get("why")}
+
+    def _searched(self, task: str, method: str, start: Path, place: Path) -> Outcome:
+        settings = TrialSettings(
+            recipe=str(self.recipe), benchmark=BENCHMARK, dev=[task], jobs=self.options.jobs, engine="torch"
+        )
+        budget = self.options.steps * self.options.attempts
+        more = [
+            "--benchmark", BENCHMARK, "--task", task, "--jobs", str(self.options.jobs), "--capture-llm",
+            "--repeat", str(budget // self.options.proposals), *self._options(method),
+            "--agent-option", "temperature=1", "--agent-option", "max_tokens=800",
+            "--seed", str(self.options.seed),
+        ]  # fmt: skip
+        with served(start, place.name, self.out / "model.port", settings) as endpoint:
+            search = ["search" if word == "chat" else word for word in endpoint]
+            return {"runs": [record(self.out / f"{place.name}.begun", [*search, *more])]}
+
+
+def said(role: str, text: str) -> dict[str, str]:
+    return {"role": role, "content": text}
+
+
+def requests(run: str) -> Iterator[str]:
+    """Yield the requests of a run."""
+    with RunReader(runs_dir() / run) as reader:
+        for episode in reader.episodes():
+            for call, _, _ in reader.model_answers(episode.id):
+                yield json.loads(reader.model_bodies(call)[0])["messages"][-1]["content"]
+
+
+def measured(runs: Sequence[str]) -> Found:
+    """Return what was found in these runs, in their order."""
+    programs: list[str] = []
+    gains: list[float] = []
+    attempts: list[tuple[float, float]] = []
+    for run in runs:
+        with RunReader(runs_dir() / run) as reader:
+            for episode in reader.episodes():
+                if episode.partial is None:
+                    continue
+                best = -math.inf
+                for _, _, answer in reader.model_answers(episode.id):
+                    programs.append((BLOCK.findall(text_of(answer)) or [""])[-1])
+                for call in reader.calls(episode.id):
+                    gain = GAIN.search(call.text or "") if call.tool == "run" else None
+                    if gain is not None and not call.is_error:
+                        gains.append(float(gain[1]))
+                        best = max(best, gains[-1])
+                attempts.append((best, episode.partial))
+    new = [float(text not in programs[:at]) for at, text in enumerate(programs)]
+    best_so_far = list(accumulate(gains, max))
+    quarter = max(1, len(programs) // 4)
+    tries = max(1, len(attempts) // 4)
+    return Found(
+        proposals=len(programs), runs=len(gains), held_out=max(attempts)[1],
+        curve=tuple(best_so_far[min(len(gains), round(part * len(gains) / 4)) - 1] for part in (1, 2, 3, 4)),
+        partial=(fmean(part for _, part in attempts[:tries]), fmean(part for _, part in attempts[-tries:])),
+        novel=(fmean(new[:quarter]), fmean(new[-quarter:])),
+        entropy=(entropy(programs[:quarter]), entropy(programs[-quarter:])),
+    )  # fmt: skip
+
+
+def text_of(answer: dict[str, Any]) -> str:
+    return str(answer["choices"][0]["message"]["content"] or "")
+
+
+def entropy(programs: Sequence[str]) -> float:
+    """Return the entropy of what was proposed, in nats."""
+    shares = [count / len(programs) for count in Counter(programs).values()]
+    return -sum(share * math.log(share) for share in shares)
+
+
+def table(found: dict[str, dict[str, Found]]) -> str:
+    """Return a Markdown table for each task."""
+    lines = []
+    for task, methods in found.items():
+        lines += [
+            f"`{task}`:", "",
+            "| method | proposals | best version, held out | best gain after each quarter "
+            "| attempts' partial | new programs | entropy |",
+            "|---|---:|---:|---|---|---|---|",
+        ]  # fmt: skip
+        for name, one in methods.items():
+            curve = ", ".join(f"{gain:.3g}" for gain in one.curve)
+            pairs = " | ".join(
+                f"{first:.2f} to {last:.2f}" for first, last in (one.partial, one.novel, one.entropy)
+            )
+            lines.append(f"| {name} | {one.proposals} | {one.held_out:.2f} | {curve} | {pairs} |")
+        lines.append("")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--recipe", default="tiny-cpu-grpo")
+    parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--task", nargs="+", default=["places.train.0", "codec.train.0"])
+    parser.add_argument("--methods", nargs="+", choices=[*LEARNING, *DRIVERS], default=[*LEARNING, *DRIVERS])
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--attempts", type=int, default=16)
+    parser.add_argument("--proposals", type=int, default=12)
+    parser.add_argument("--epochs", type=float, default=1, help="over the scripted proposer's answers")
+    parser.add_argument("--base-steps", type=int, default=None)
+    parser.add_argument("--jobs", type=int, default=4)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    out = options.out.absolute()
+    out.mkdir(parents=True, exist_ok=True)
+    os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
+    shape = {"groups": 1, "attempts": options.attempts, "refills": 0, "max_tokens": 800}
+    options.overrides = [*(f"rl.{key}={value}" for key, value in shape.items()), *options.overrides]
+    experiment = Experiment(out, options)
+    start = experiment.taught()
+    found: dict[str, dict[str, Found]] = {}
+    for task in options.task:
+        for method in options.methods:
+            found.setdefault(task, {})[method] = experiment.found(task, method, start)
+            plain = {one: {name: asdict(cell) for name, cell in row.items()} for one, row in found.items()}
+            write_atomic(out / "table.json", json.dumps(plain, indent=1) + "\n")
+            write_atomic(out / "table.md", table(found))
+    print((out / "table.md").read_text())
+
+
+if __name__ == "__main__":
+    main()
