@@ -1,7 +1,7 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
-    python benchmarks/reward_table.py OUT [--methods grpo rft dpo sft] [--seeds 3] [--steps 20]
-        [--recipe tiny-cpu-grpo] [--set KEY=VALUE ...] [--rows 60] [--dev 16]
+    python benchmarks/reward_table.py OUT [--methods grpo rft dpo sft] [--seeds 3] [--steps 120]
+        [--recipe tiny-cpu-grpo] [--set KEY=VALUE ...] [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
@@ -11,8 +11,9 @@ tasks, and not others. From there,
 - sft goes on with so many episodes of the oracle.
 
 All are measured on the same dev tasks (numbers from 500), greedily. OUT/table.md has the scores, and the
-paired differences from the start with 95 % intervals. Every step has a result file: typed again, the command
-continues where it stopped.
+paired differences from the start with 95 % intervals. With `--curve`, methods with live attempts are measured
+on other dev tasks (numbers from 600) every so many updates. Every step has a result file: typed again, the
+command continues where it stopped.
 """
 
 import argparse
@@ -39,7 +40,7 @@ FAMILIES = (
     "contact-details", "employee-record", "invoice-due-date", "order-address", "product-details",
     "task-progress", "ticket-status",
 )  # fmt: skip
-FIRST_TRIED, FIRST_SHOWN, FIRST_DEV = 1_000, 10_000, 500
+FIRST_TRIED, FIRST_SHOWN, FIRST_DEV, FIRST_CURVE = 1_000, 10_000, 500, 600
 ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
 OFFLINE = ("dpo", "sft")
 ATTEMPTS = 8
@@ -104,9 +105,13 @@ class Seed:
         listed = self.out / "tasks.txt"
         write_atomic(listed, "".join(f"{task}\n" for task in ids("train", FIRST_TRIED, options.tasks)))
         words = ["--algorithm", name, "--steps", str(options.steps), "--seed", str(self.seed)]
-        return learn_online(
-            self.recipe, start, listed, self.out / name, [*words, "--jobs", str(options.jobs)]
-        )
+        words += ["--jobs", str(options.jobs)]
+        if options.curve:
+            followed = self.out / "curve.txt"
+            named = ids("dev", FIRST_CURVE, options.dev * len(FAMILIES))
+            write_atomic(followed, "".join(f"{task}\n" for task in named))
+            words += ["--dev", str(followed), "--dev-every", str(options.curve)]
+        return learn_online(self.recipe, start, listed, self.out / name, words)
 
     def _preferences(self, start: Path, episodes: int) -> Outcome:
         wanted = ids("train", FIRST_TRIED, max(1, episodes // ATTEMPTS))
@@ -197,17 +202,18 @@ def main() -> None:
         "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["grpo", "rft", "dpo", "sft"]
     )
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=20, help="updates of a method with live attempts")
+    parser.add_argument("--steps", type=int, default=120, help="updates of a method with live attempts")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
     )
-    parser.add_argument("--epochs", type=float, default=1, help="over these rows")
+    parser.add_argument("--epochs", type=float, default=2, help="over these rows")
     parser.add_argument("--base-steps", type=int, default=None)
     parser.add_argument("--tasks", type=int, default=1400, help="training tasks to attempt")
     parser.add_argument("--temperature", type=float, default=1.0, help="of the attempts for dpo")
-    parser.add_argument("--dev", type=int, default=16, help="dev tasks of each family")
+    parser.add_argument("--dev", type=int, default=24, help="dev tasks of each family")
+    parser.add_argument("--curve", type=int, default=0, help="updates between measurements meanwhile")
     parser.add_argument("--max-tokens", type=int, default=72)
-    parser.add_argument("--jobs", type=int, default=8)
+    parser.add_argument("--jobs", type=int, default=16)
     options = parser.parse_args()
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
