@@ -1,4 +1,4 @@
-"""Choose the tasks of a step: more often from families that are sometimes solved, and seldom enough."""
+"""Choose the tasks of a step: families in turn, more often those that are sometimes solved."""
 
 from __future__ import annotations
 
@@ -15,16 +15,14 @@ LEAST = 0.1
 class Curriculum:
     """Draws tasks without repeating one before all of its family were drawn."""
 
-    def __init__(self, tasks: Sequence[str], family: Callable[[str], str], seed: int, attempts: int) -> None:
+    def __init__(self, tasks: Sequence[str], family: Callable[[str], str], seed: int) -> None:
         """Begin.
 
         Args:
             tasks: the ids of the training tasks.
             family: the family of a task.
             seed: what the order follows from.
-            attempts: at each task.
         """
-        self._attempts = attempts
         self._family = family
         self._random = random.Random(seed)  # noqa: S311 - not for secrets
         self._tasks: dict[str, list[str]] = {}
@@ -57,14 +55,13 @@ class Curriculum:
         self.rewards[name] = MEMORY * before + (1 - MEMORY) * mean
 
     def _weight(self, name: str) -> float:
-        """Return a family's weight: the chance that a group is not flat, times what is left to earn.
+        """Return a family's weight: the variance of a reward of 0 or 1 with its mean, at most 1.
 
-        The variance of the reward, 4p(1 - p), gives a family that is solved nine times of ten as much as one
-        that is solved once, and the first has little to learn.
+        More weight for hard families, by what is left to earn, was tried and learned less: a lone success
+        among failures is a noisy lesson.
         """
         mean = self.rewards.get(name, 0.5)
-        flat = mean**self._attempts + (1 - mean) ** self._attempts
-        return max(LEAST, (1 - flat) * (1 - mean))
+        return max(LEAST, 4 * mean * (1 - mean))
 
     def state(self) -> dict[str, Any]:
         """Return what a resumed run needs."""

@@ -98,9 +98,7 @@ class _Run:
         trained = load_alone(settings.start, recipe) if several() else self.loaded.model
         self.learner, self.teacher = make_learner(trained, folder, settings, recipe)
         self.hints = Hints(self.loaded) if self.algorithm.teacher == "self" else None
-        self.curriculum = Curriculum(
-            settings.tasks, lambda task: family(task, task), settings.seed, recipe.rl.attempts
-        )
+        self.curriculum = Curriculum(settings.tasks, lambda task: family(task, task), settings.seed)
         self.watch = Watch(recipe.rl.guards)
 
     def restore(self) -> int:
