@@ -5,8 +5,8 @@
         [--set KEY=VALUE ...] [--seed 0]
 
 The model is the tiny one of the demo. It cannot program: it is taught by the scripted proposer of
-`improve_drivers.py`, on other variants of the same tasks, to answer a request with a version in which one to
-three things were changed at random, and to repeat a version that an earlier conversation shows. So it knows
+`improve_drivers.py`, on other variants of the same tasks, to answer a request with a version in which a few
+things were changed at random, and to repeat a version that an earlier conversation shows. So it knows
 what can be changed, and not what is better. From there, with the same number of proposals (`--steps` times
 `--attempts`) at a task:
 
@@ -52,12 +52,13 @@ LEARNING = ("grpo", "sdpo")
 DRIVERS = ("single", "icl", "puct")
 TAUGHT_AT = 3
 """Variants of each task that the proposer teaches at: 1, 2, 3. Those that are searched have the number 0."""
-ANSWERS = 6
+ANSWERS = 3
 """Of the scripted proposer to each request."""
-MOST_CHANGES = 3
+MOST_CHANGES, MOST_LINES = 3, 10
+"""At once: of a program, or lines of a prompt that come or go."""
 SHOWN = 0.3
 """Share of the rows with an earlier conversation, whose answer is repeated."""
-POSITIONS = 6144
+POSITIONS = 4096
 """A request of `icl` shows three programs, and a hint another request with its answer."""
 LENGTHS = ("data.max_length", "model.architecture.max_position_embeddings")
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -69,9 +70,10 @@ def family(task: str) -> str:
 
 
 def changed(task: str, version: str, rng: Random) -> str:
-    """Return a version with one to three changes at random; never a broken one."""
-    for _ in range(rng.randint(1, MOST_CHANGES)):
-        version = CHANGES[family(task)].changed(version, rng)
+    """Return a version with some changes at random; never a broken one."""
+    changes = CHANGES[family(task)]
+    for _ in range(rng.randint(1, MOST_CHANGES if changes.passages else MOST_LINES)):
+        version = changes.changed(version, rng)
     return version
 
 
@@ -309,12 +311,12 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--recipe", default="tiny-cpu-grpo")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument("--task", nargs="+", default=["places.train.0", "codec.train.0"])
+    parser.add_argument("--task", nargs="+", default=["places.train.0", "intents.train.0"])
     parser.add_argument("--methods", nargs="+", choices=[*LEARNING, *DRIVERS], default=[*LEARNING, *DRIVERS])
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--attempts", type=int, default=16)
     parser.add_argument("--proposals", type=int, default=12)
-    parser.add_argument("--epochs", type=float, default=1, help="over the scripted proposer's answers")
+    parser.add_argument("--epochs", type=float, default=8, help="over the scripted proposer's answers")
     parser.add_argument("--base-steps", type=int, default=None)
     parser.add_argument("--jobs", type=int, default=4)
     parser.add_argument("--seed", type=int, default=0)

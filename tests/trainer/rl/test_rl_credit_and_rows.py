@@ -136,6 +136,15 @@ def test_another_model_teaches_with_any_valid_attempt() -> None:
     assert ALGORITHMS["sdpo"].is_flat(same)
 
 
+@given(REWARDS)
+def test_an_anchor_holds_valid_attempts_of_flat_groups_too(rewards: list[float | None]) -> None:
+    group = [attempt(reward) for reward in rewards]
+    plain, held = (ALGORITHMS["grpo"].weigh(group, anchored=anchored) for anchored in (False, True))
+    assert sum(len(one.rows) for one in group if one.reward is not None) == len(held)
+    assert [one for one in held if one.rl] == [one for one in plain if one.rl]
+    assert not is_flat(rewards) or not plain
+
+
 def test_the_curriculum_prefers_what_is_sometimes_solved() -> None:
     tasks = [f"{name}.1.train.{number}" for name in ("always", "never", "sometimes") for number in range(40)]
     curriculum = Curriculum(tasks, lambda task: task.partition(".")[0], seed=1)

@@ -69,10 +69,15 @@ class Algorithm:
         rewards = [attempt.reward for attempt in group]
         return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
-    def weigh(self, group: Sequence[Attempt]) -> list[Weighted]:
+    def weigh(self, group: Sequence[Attempt], *, anchored: bool = False) -> list[Weighted]:
         """Return the rows of a group that there is something to learn from.
 
         The hints of `sdpo` are added by `Hints`; an attempt without one has nothing to teach.
+
+        Args:
+            group: the attempts at a task.
+            anchored: whether the loss has the divergence from the start, which holds the policy on the
+                attempts of a flat group, too.
         """
         if self.teacher is not None:
             return [
@@ -89,9 +94,9 @@ class Algorithm:
             )
         earned = advantages([attempt.reward for attempt in group], self.baseline)
         return [
-            Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=advantage)
+            Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=advantage or 0.0)
             for attempt, advantage in zip(group, earned, strict=True)
-            if advantage is not None
+            if advantage is not None or (anchored and attempt.reward is not None)
             for row in attempt.rows
         ]
 

@@ -55,11 +55,7 @@ class Curriculum:
         self.rewards[name] = MEMORY * before + (1 - MEMORY) * mean
 
     def _weight(self, name: str) -> float:
-        """Return a family's weight: the variance of a reward of 0 or 1 with its mean, at most 1.
-
-        More weight for hard families, by what is left to earn, was tried and learned less: a lone success
-        among failures is a noisy lesson.
-        """
+        """Return a family's weight: the variance of a reward of 0 or 1 with its mean, at most 1."""
         mean = self.rewards.get(name, 0.5)
         return max(LEAST, 4 * mean * (1 - mean))
 

@@ -90,7 +90,8 @@ class RL(Section):
     distrust: PositiveFloat = 0.2
     """Tokens whose probability in the trainer differs by more from the engine's are left out."""
     kl: NonNegativeFloat = 0.0
-    """Weight of the KL divergence to the start. It is watched in any case."""
+    """Weight of the KL divergence to the start, which also counts on the attempts of flat groups: what is
+    not learned is then not forgotten. It is watched in any case."""
     row_tokens: PositiveInt = 8192
     """Most tokens of a micro-batch, with padding."""
     save_every: PositiveInt = 5
