@@ -27,7 +27,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
@@ -123,6 +123,8 @@ class Found:
     partial: tuple[float, float]
     novel: tuple[float, float]
     entropy: tuple[float, float]
+    why: str | None = None
+    """Why it ended early, if it did."""
 
 
 class Experiment:
@@ -198,7 +200,7 @@ class Experiment:
         place = self.out / f"{task}-{method}"
         work = self._learned if method in LEARNING else self._searched
         outcome = once(place.with_suffix(f"{place.suffix}.json"), lambda: work(task, method, start, place))
-        return measured(outcome["runs"])
+        return replace(measured(outcome["runs"]), why=outcome.get("why"))
 
     def _learned(self, task: str, method: str, start: Path, place: Path) -> Outcome:
         listed = self.out / f"{task}.txt"
@@ -281,7 +283,7 @@ def text_of(answer: dict[str, Any]) -> str:
 def entropy(programs: Sequence[str]) -> float:
     """Return the entropy of what was proposed, in nats."""
     shares = [count / len(programs) for count in Counter(programs).values()]
-    return -sum(share * math.log(share) for share in shares)
+    return sum(share * -math.log(share) for share in shares)
 
 
 def table(found: dict[str, dict[str, Found]]) -> str:
@@ -299,7 +301,8 @@ def table(found: dict[str, dict[str, Found]]) -> str:
             pairs = " | ".join(
                 f"{first:.2f} to {last:.2f}" for first, last in (one.partial, one.novel, one.entropy)
             )
-            lines.append(f"| {name} | {one.proposals} | {one.held_out:.2f} | {curve} | {pairs} |")
+            ended = ", ended early" if one.why else ""
+            lines.append(f"| {name}{ended} | {one.proposals} | {one.held_out:.2f} | {curve} | {pairs} |")
         lines.append("")
     return "\n".join(lines)
 
