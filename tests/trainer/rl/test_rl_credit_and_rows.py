@@ -137,6 +137,13 @@ def test_another_model_teaches_with_any_valid_attempt() -> None:
 
 
 @given(REWARDS)
+def test_attempts_below_the_mean_can_count_less(rewards: list[float | None]) -> None:
+    group = [attempt(reward) for reward in rewards]
+    plain, less = (ALGORITHMS["grpo"].weigh(group, below=below) for below in (1.0, 0.25))
+    assert [one.rl for one in less] == [one.rl if one.rl > 0 else one.rl / 4 for one in plain]
+
+
+@given(REWARDS)
 def test_an_anchor_holds_valid_attempts_of_flat_groups_too(rewards: list[float | None]) -> None:
     group = [attempt(reward) for reward in rewards]
     plain, held = (ALGORITHMS["grpo"].weigh(group, anchored=anchored) for anchored in (False, True))

@@ -69,13 +69,16 @@ class Algorithm:
         rewards = [attempt.reward for attempt in group]
         return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
-    def weigh(self, group: Sequence[Attempt], *, anchored: bool = False) -> list[Weighted]:
+    def weigh(
+        self, group: Sequence[Attempt], *, below: float = 1.0, anchored: bool = False
+    ) -> list[Weighted]:
         """Return the rows of a group that there is something to learn from.
 
         The hints of `sdpo` are added by `Hints`; an attempt without one has nothing to teach.
 
         Args:
             group: the attempts at a task.
+            below: the weight of advantages below 0.
             anchored: whether the loss has the divergence from the start, which holds the policy on the
                 attempts of a flat group, too.
         """
@@ -92,13 +95,18 @@ class Algorithm:
             return (
                 [Weighted(row, ce=1.0) for attempt in solved for row in attempt.rows] if some_failed else []
             )
-        earned = advantages([attempt.reward for attempt in group], self.baseline)
-        return [
-            Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=advantage or 0.0)
-            for attempt, advantage in zip(group, earned, strict=True)
-            if advantage is not None or (anchored and attempt.reward is not None)
-            for row in attempt.rows
-        ]
+        found = []
+        for attempt, advantage in zip(
+            group, advantages([attempt.reward for attempt in group], self.baseline), strict=True
+        ):
+            if advantage is None and not (anchored and attempt.reward is not None):
+                continue
+            weight = (advantage or 0.0) * (below if advantage is not None and advantage < 0 else 1.0)
+            found += [
+                Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=weight)
+                for row in attempt.rows
+            ]
+        return found
 
 
 ALGORITHMS: dict[Learning, Algorithm] = {

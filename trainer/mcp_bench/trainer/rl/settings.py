@@ -89,6 +89,10 @@ class RL(Section):
     clip_above: PositiveFloat = 0.28
     distrust: PositiveFloat = 0.2
     """Tokens whose probability in the trainer differs by more from the engine's are left out."""
+    below: float = Field(default=1.0, ge=0, le=1)
+    """Weight of attempts that earned less than the mean of their group. They push probability away from what
+    was sampled, to anything else: with a low temperature and many right tokens in a row, such as names that
+    are copied, that makes mistakes. 0: only better attempts count."""
     kl: NonNegativeFloat = 0.0
     """Weight of the KL divergence to the start, which also counts on the attempts of flat groups: what is
     not learned is then not forgotten. It is watched in any case."""
