@@ -19,6 +19,7 @@ pytestmark = [
     pytest.mark.full,  # trains and serves, a minute; the loop's and the demo's tests take the same steps
 ]
 
+SHORT = "Answer in a few words."
 NO_GUARDS = {"cut": 1.0, "flat": 1.0, "calls": 0.0, "mismatch": 1.0}
 """Of learning from reward: this model never ends an answer."""
 
@@ -31,8 +32,9 @@ def bench(bench_home: Path) -> Bench:
 def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) -> None:
     tokenizer = make_tokenizer(template("qwen3_training"))
     base = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
-    (tmp_path / "good").mkdir()
-    (tmp_path / "good" / "INSTRUCTIONS.md").write_text(GOOD)
+    for name, text in (("start", SHORT), ("good", GOOD)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "INSTRUCTIONS.md").write_text(text)
     recipe = yaml.safe_load((resources.files("mcp_bench.trainer") / "recipes/tiny-cpu-grpo.yaml").read_text())
     del recipe["model"]["architecture"]  # the base has its own
     (tmp_path / "mine.yaml").write_text(yaml.safe_dump(recipe))
@@ -47,7 +49,8 @@ def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) 
     done = bench.run(
         "improve", tmp_path / "out", "--benchmark", "doors", "--recipe", tmp_path / "mine.yaml",
         *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
-        "--policy", "fixed:train,harness,rl", "--candidate", tmp_path / "good", "--rl-steps", "1",
+        "--harness", tmp_path / "start", "--candidate", tmp_path / "good",
+        "--policy", "fixed:train,harness,rl", "--rl-steps", "1",
         "--generations", "4", "--patience", "4", "--train", "2", "--dev", dev_ids(tmp_path), "--repeats", "1",
         "--min-partial", "0", "--max-tokens", "8", "--json",
     )  # fmt: skip
@@ -63,6 +66,12 @@ def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) 
     trained = json.loads((out / "generation-1" / "train.json").read_text())
     assert trained["runs"] == [json.loads((out / "h0-w0" / "train-0.json").read_text())["run"]]
     assert json.loads((out / "generation-3" / "train.json").read_text())["spent"]["episodes"] >= 2
+    attempts = out / "generation-3" / "train" / "steps" / "1" / "attempts-0.run.json"
+    with RunReader(bench.home / "runs" / json.loads(attempts.read_text())["run"]) as reader:
+        [request, *_] = [
+            reader.model_bodies(call.id)[0] for call in reader.model_calls(reader.episode_ids()[0])
+        ]
+    assert SHORT in str(request), "it learns in the best harness"
     models = {}
     for arm in ("h0-w0", "h0-w1", "h2-w0", "h0-w3"):
         run = json.loads((out / arm / "gate-0.json").read_text())["run"]

@@ -83,7 +83,8 @@ class Recordings:
         settings, harness = self._settings, str(self._folder.harness(arm.harness))
         with self._agent(arm, self._folder.arm(arm) / "dry.port") as agent:
             task = tasks(settings.benchmark, settings.train[:1], 1)
-            command = ["record", *agent, *task, *settings.record_options, "--dry-run", "--json"]
+            options = [*self._of_agent(), *settings.record_options]
+            command = ["record", *agent, *task, *options, "--dry-run", "--json"]
             for more in (["--harness", harness], []):
                 try:
                     run([*command, *more])
@@ -150,13 +151,11 @@ class Recordings:
         repeat = 1 if what == "train" else settings.repeats
         tag = self._folder.tag(arm, f"{what}-{number}")
         left = self.check_budget(len(ids[what]) * repeat, tag).usd
-        harness = self._folder.harness(arm.harness)
         more = [
-            *(["--harness", str(harness)] if harness.is_dir() else []),
             *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
             *("--run-tag", tag),
             *([MAX_COST, f"{left:.6f}"] if left is not None else []),
-            *settings.record_options,
+            *self.options(arm),
         ]
         with self._agent(arm, marker.with_suffix(".port")) as agent:
             try:
@@ -174,12 +173,23 @@ class Recordings:
     def _agent(self, arm: Arm, port_file: Path) -> Iterator[list[str]]:
         """Yield the arguments that select the agent, and serve its model if that is trained."""
         settings = self._settings
-        options = [word for one in settings.agent_options for word in ("--agent-option", one)]
         if not settings.trainable:
-            yield [*agent_arguments(settings.agent, settings.model, settings.base_url), *options]
+            yield agent_arguments(settings.agent, settings.model, settings.base_url)
             return
         with served(self.weights(arm), self._name(arm), port_file, settings) as endpoint:
-            yield [*endpoint, *options]
+            yield endpoint
+
+    def options(self, arm: Arm) -> list[str]:
+        """Return what an arm's recordings are asked for besides its model and tasks."""
+        harness = self._folder.harness(arm.harness)
+        return [
+            *(["--harness", str(harness)] if harness.is_dir() else []),
+            *self._of_agent(),
+            *self._settings.record_options,
+        ]
+
+    def _of_agent(self) -> list[str]:
+        return [word for one in self._settings.agent_options for word in ("--agent-option", one)]
 
     def weights(self, arm: Arm) -> Path:
         """Return the folder of an arm's weights."""

@@ -54,7 +54,7 @@ def train(
 def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: Arm) -> Outcome:
     """Let the best weights learn from reward on the training tasks, or go on with that.
 
-    The attempts have no harness: `mcp-bench train rl` records the model alone.
+    It works in the harness of the best arm, as it will when it is measured.
 
     Returns:
         `model`, the folder of the weights, or None with `why` if a guard stopped it.
@@ -84,9 +84,10 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
             ),
             *("--tasks", str(ids), "--steps", str(settings.rl_steps), "--jobs", str(settings.jobs)),
             *("--seed", str(settings.seed), "--out", str(out)),
+            *("--", *recordings.options(best)),
         ]
     try:
-        done = train_rl(folder.recipe, out, [*arguments, "--json"])
+        done = train_rl(folder.recipe, out, ["--json", *arguments])
     except FruitlessStepError:
         return {"model": None, "why": "a guard stopped learning from reward", "spent": _spent(out)}
     return {**done, "spent": _spent(out)}

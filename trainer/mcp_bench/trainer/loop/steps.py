@@ -90,6 +90,7 @@ class Steps:
             "jobs": settings.jobs, "seed": settings.seed + turn,
         }  # fmt: skip
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+        words += ["--", *settings.record_options]
         learned = learn_online(self.folder.recipe, model, ids, place / "learn", words)
         return {**learned, "base": str(model)}
 

@@ -20,7 +20,7 @@ from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
 OURS = (
-    *("--agent", "--base-url", "--benchmark", "--capture-llm", "--config", "--jobs", "--json", "--limit"),
+    *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit"),
     *("--model", "--path", "--repeat", "--resume", "--seed", "--server", "--split", "--tag", "--task"),
 )
 """Options of `record` that a run chooses itself."""
