@@ -95,7 +95,7 @@ class StandIn:
         names = ("repetition_penalty", "temperature", "top_k", "top_p", "min_p", "seed")
         request = Request(
             asked["prompt"], Sampling(**{name: asked[name] for name in names}), asked["max_tokens"],
-            tuple(asked["stop"]), asked["logprobs"], self.options.logprobs_mode == "processed_logprobs",
+            tuple(asked["stop"]), asked["logprobs"], self.options.logprobs_mode,
         )  # fmt: skip
         self.loaded.engine.submit(request)
         made = await asyncio.wrap_future(request.done)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -70,8 +71,14 @@ class Served:
 
 @pytest.fixture
 def policy(checkpoint: Path) -> Iterator[Served]:
+    with served(checkpoint, Policy(lambda: "7")) as client:
+        yield client
+
+
+@contextmanager
+def served(checkpoint: Path, policy: Policy) -> Iterator[Served]:
     loaded = load(checkpoint, calls="hermes", device="cpu", cache_gib=0.1)
-    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+    with TestClient(make_app(loaded, "policy", policy=policy)) as client:
         yield Served(client, loaded.model)
 
 
@@ -177,18 +184,40 @@ def test_an_unknown_path_does_not_name_the_episode(policy: Served) -> None:
     assert "ep_secret" not in policy.get("/ep_secret/nothing").text
 
 
-def test_engine_and_trainer_agree_on_the_probabilities(policy: Served) -> None:
-    """Token by token, with the cache of a conversation, against one pass over the row."""
+@pytest.mark.parametrize(("temperature", "constrain"), [(1.0, False), (2.0, False), (2.0, True)])
+def test_engine_and_trainer_agree_on_the_probabilities(
+    checkpoint: Path, temperature: float, constrain: bool
+) -> None:
+    """Token by token, with the cache of a conversation, against one pass over the row, without a grammar."""
     answers: list[Sampled] = []
     history: list[dict[str, Any]] = [QUESTION]
-    for turn in range(3):
-        answer = policy.ask(history, temperature=1, seed=turn)
-        answers.append(tokens_of(answer))
-        history += [answer["choices"][0]["message"], {"role": "user", "content": f"And {turn}?"}]
+    with served(checkpoint, Policy(lambda: "7", temperature, constrain=constrain)) as policy:
+        for turn in range(3):
+            answer = policy.ask(history, seed=turn)
+            answers.append(tokens_of(answer))
+            history += [answer["choices"][0]["message"], {"role": "user", "content": f"And {turn}?"}]
     [row] = uncut(answers)
     ids = torch.from_numpy(row.tokens)[None]
     with torch.no_grad():
-        logs = policy.model(input_ids=ids).logits[0, :-1].float().log_softmax(-1)
+        logs = (policy.model(input_ids=ids).logits[0, :-1].float() / temperature).log_softmax(-1)
     chosen = logs.gather(1, ids[0, 1:, None])[:, 0][torch.from_numpy(row.sampled)[1:]]
     difference = (chosen - torch.from_numpy(row.logprobs)[torch.from_numpy(row.sampled)]).abs()
     assert float(difference.mean()) <= 1e-6
+
+
+def test_calls_of_a_hot_policy_can_be_held_to_their_schemas(checkpoint: Path) -> None:
+    """At this temperature they are broken otherwise."""
+
+    def is_whole(answer: dict[str, Any]) -> bool:
+        message = answer["choices"][0]["message"]
+        calls = [call["function"] for call in message.get("tool_calls") or ()]
+        return [list(json.loads(call["arguments"])) for call in calls] == [["name"]] * max(1, len(calls))
+
+    policy = Policy(lambda: "7", temperature=1.5, constrain=True)
+    with served(checkpoint, policy) as client:
+        held = [client.ask([QUESTION], seed=seed, max_tokens=200) for seed in range(12)]
+        policy.constrain = False
+        free = [client.ask([QUESTION], seed=seed, max_tokens=200) for seed in range(12)]
+    begun = [answer for answer in held if answer["choices"][0]["message"].get("tool_calls")]
+    assert begun and all(map(is_whole, begun))
+    assert sum(map(is_whole, free)) < len(begun)

@@ -99,7 +99,7 @@ def prompt(loaded: Loaded) -> list[int]:
 
 
 def ask(loaded: Loaded, most: int = 60, **sampling: Any) -> Any:
-    request = Request(prompt(loaded), Sampling(**sampling), most, (), 0, processed_logprobs=True)
+    request = Request(prompt(loaded), Sampling(**sampling), most, (), 0, "policy_logprobs")
     return loaded.engine.complete([request])[0]
 
 
@@ -304,6 +304,8 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe())
     with pytest.raises(WrongUseError, match=r"needs GPUs of its own: name them"):
         check_engine(recipe("hardware.device=cuda"))
+    with pytest.raises(WrongUseError, match=r"rl\.constrain_calls needs rl\.engine\.kind=torch"):
+        check_engine(recipe("rl.constrain_calls=true"))
     with pytest.raises(WrongUseError, match=r"vLLM takes 2 at most"):
         check_engine(recipe("rl.temperature=2.5"))
     with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):

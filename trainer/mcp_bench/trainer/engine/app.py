@@ -60,9 +60,9 @@ DIALECTS = (
 class Policy:
     """A model that is being trained.
 
-    Each of its answers has its tokens, their log-probabilities under the distribution that was sampled from,
-    and the version of the weights as `system_fingerprint`. Conversations go on with the tokens that were
-    sampled. The part of the path before `/v1` names the episode.
+    Each of its answers has its tokens, their log-probabilities at the temperature (without a grammar, where
+    there is one), and the version of the weights as `system_fingerprint`. Conversations go on with the
+    tokens that were sampled. The part of the path before `/v1` names the episode.
     """
 
     version: Callable[[], str]
@@ -71,6 +71,8 @@ class Policy:
     """Replaces what a request asks for."""
     most_tokens: int | None = None
     """Limit of each answer, besides the request's own."""
+    constrain: bool = False
+    """Whether calls are held to the tools' schemas."""
 
 
 def make_app(
@@ -221,13 +223,14 @@ class ModelApi:
         logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy is not None else None
         return Request(
             prompt, sampling, most or UNLIMITED, asked.stops, logprobs,
-            policy is not None or asked.logprobs_mode == "processed_logprobs",
+            asked.logprobs_mode if policy is None else "policy_logprobs",
             self._constraint(asked, opened),
         )  # fmt: skip
 
     def _constraint(self, asked: ChatRequest, opened: bool) -> Constraint | None:
         tools = asked.callable
-        if not tools or not (asked.must_call or asked.strict or self._constrain):
+        rule = self._constrain or (self._policy is not None and self._policy.constrain)
+        if not tools or not (asked.must_call or asked.strict or rule):
             return None
         if self._loaded.grammars is None:
             raise ApiError("this model's tokenizer cannot be constrained: use tool_choice auto or none")

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
+
+Logprobs = Literal["raw_logprobs", "processed_logprobs", "policy_logprobs"]
+"""Which log-probabilities are reported; see `Sampler`."""
 
 
 @dataclass(frozen=True)
@@ -41,20 +45,20 @@ class Sampler:
     """Chooses the tokens of one request. It has a random generator of its own."""
 
     def __init__(
-        self, settings: Sampling, *, top_logprobs: int | None = None, processed: bool = False
+        self, settings: Sampling, *, top_logprobs: int | None = None, mode: Logprobs = "raw_logprobs"
     ) -> None:
         """Begin a request.
 
         Args:
             settings: the request's settings.
             top_logprobs: how many of the most likely tokens to report; None reports no log-probabilities.
-            processed: which log-probabilities to report. False: those of the model itself (as vLLM's
-                `raw_logprobs`, and OpenAI). True: those of the distribution that was sampled from, after the
-                grammar, the temperature and the cuts (vLLM's `processed_logprobs`), which a policy gradient
-                needs; with temperature 0, they are taken at temperature 1.
+            mode: which log-probabilities to report. `raw_logprobs`: those of the model itself (as vLLM, and
+                OpenAI). `processed_logprobs`: those of the distribution that was sampled from, after the
+                grammar, the temperature and the cuts (as vLLM). `policy_logprobs`: after the temperature
+                alone, which is what a trainer computes again. With temperature 0, it is taken as 1.
         """
         self._settings = settings
-        self._top, self._processed = top_logprobs, processed
+        self._top, self._mode = top_logprobs, mode
         self._random = torch.Generator()
         if settings.seed is None:
             self._random.seed()
@@ -91,7 +95,9 @@ class Sampler:
             token = self._draw(scores)
         if self._top is None:
             return Chosen(token)
-        logs = torch.log_softmax(scores if self._processed else own, dim=-1)
+        if self._mode == "policy_logprobs":
+            scores = own / (settings.temperature or 1.0)
+        logs = torch.log_softmax(own if self._mode == "raw_logprobs" else scores, dim=-1)
         values, tokens = logs.topk(self._top) if self._top else (logs[:0], logs[:0].long())
         top = tuple(zip(tokens.tolist(), values.tolist(), strict=True))
         return Chosen(token, float(logs[token]), top)

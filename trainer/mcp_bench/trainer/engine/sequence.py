@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from mcp_bench.trainer.engine.constraint import Constraint
-from mcp_bench.trainer.engine.sampling import Chosen, Sampler, Sampling
+from mcp_bench.trainer.engine.sampling import Chosen, Logprobs, Sampler, Sampling
 
 FinishReason = Literal["stop", "length"]
 UNFINISHED = "\ufffd"
@@ -42,8 +42,7 @@ class Request:
     """The limit of new tokens."""
     stop: tuple[str, ...] = ()
     top_logprobs: int | None = None
-    processed_logprobs: bool = False
-    """Which log-probabilities; see `Sampler`."""
+    logprobs_mode: Logprobs = "raw_logprobs"
     constraint: Constraint | None = None
     on_text: Callable[[str], None] | None = None
     """Is called in the engine's thread with the whole text so far, as it grows."""
@@ -103,7 +102,7 @@ class Decoding:
         self.finish_reason: FinishReason | None = None
         self._ends = ends
         self._sampler = Sampler(
-            request.sampling, top_logprobs=request.top_logprobs, processed=request.processed_logprobs
+            request.sampling, top_logprobs=request.top_logprobs, mode=request.logprobs_mode
         )
         self._chosen: list[Chosen] = []
         self._writer = Detokenizer(tokenizer, hidden)

@@ -16,6 +16,7 @@ from transformers.utils.logging import disable_progress_bar
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.scores.task_names import family
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import model_name
@@ -94,6 +95,8 @@ class _Run:
         # a server reads the copy of several processes from the disk: it needs no GPU
         device = "cpu" if several() and recipe.rl.engine.kind == "vllm" else None
         loaded = load_policy(folder.template, settings.start, recipe, device=device)
+        if recipe.rl.constrain_calls and loaded.grammars is None:
+            raise WrongUseError("rl.constrain_calls: the start's tokenizer cannot be constrained")
         self.loaded = with_engine(loaded, folder.path / "engine", recipe)
         trained = load_alone(settings.start, recipe) if several() else self.loaded.model
         self.learner, self.teacher = make_learner(trained, folder, settings, recipe)

@@ -73,6 +73,10 @@ class RL(Section):
     temperature: PositiveFloat = 1.0
     max_tokens: PositiveInt = 256
     """Limit of each answer."""
+    constrain_calls: bool = False
+    """Hold the calls of the attempts to the tools' schemas, so that a model that often writes broken ones
+    finds the right ones, too. The loss is that of the model alone: it learns to write them by itself, and is
+    measured by itself. Needs the engine `torch`."""
     learning_rate: PositiveFloat = 1e-6
     muon_learning_rate: PositiveFloat = 6e-3
     """For the matrices inside the layers, if the recipe's optimizer is `muon`."""
