@@ -1,13 +1,14 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
-    python benchmarks/reward_table.py OUT [--methods grpo rft dpo sft] [--seeds 3] [--steps 120]
+    python benchmarks/reward_table.py OUT [--methods grpo best dpo sft] [--seeds 3] [--steps 120]
         [--recipe tiny-cpu-grpo] [--set KEY=VALUE ...] [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
 
 - grpo, dr-grpo, rloo, gspo, cispo and rft learn from the rewards of live attempts, `--steps` updates long;
-- dpo learns from pairs of attempts of the start, as many episodes as the first method above took;
+- best and dpo learn from attempts of the start, as many episodes as the first method above took: best
+  imitates a solved one at each task (`train rft`), dpo prefers the better one of pairs;
 - sft goes on with so many episodes of the oracle.
 
 All are measured on the same dev tasks (numbers from 500), greedily. OUT/table.md has the scores, and the
@@ -42,8 +43,8 @@ FAMILIES = (
 )  # fmt: skip
 FIRST_TRIED, FIRST_SHOWN, FIRST_DEV, FIRST_CURVE = 1_000, 10_000, 500, 600
 ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
-OFFLINE = ("dpo", "sft")
-ATTEMPTS = 8
+OFFLINE = ("best", "dpo", "sft")
+ATTEMPTS = 4
 
 
 def ids(split: str, first: int, count: int) -> list[str]:
@@ -98,7 +99,8 @@ class Seed:
             raise SystemExit(f"{name} takes as many episodes as a method with live attempts: name one, too")
         if name == "sft":
             return self.taught("sft", ids("train", FIRST_SHOWN, episodes), [f"model.base={start}"])
-        return once(self.out / "dpo.json", partial(self._preferences, start, episodes))
+        learn = self._preferences if name == "dpo" else self._best
+        return once(self.out / f"{name}.json", partial(learn, start, episodes))
 
     def _online(self, name: str, start: Path) -> Outcome:
         options = self.options
@@ -114,18 +116,33 @@ class Seed:
         return learn_online(self.recipe, start, listed, self.out / name, words)
 
     def _preferences(self, start: Path, episodes: int) -> Outcome:
+        more = ["--pairs", "--margin", "0.3", "--min-partial", "0"]
+        return self._trained("dpo", start, episodes, more, [], "dpo")
+
+    def _best(self, start: Path, episodes: int) -> Outcome:
+        epochs = f"training.epochs={self.options.epochs}"
+        return self._trained("best", start, episodes, ["--min-partial", "1", "--best", "1"], [epochs], "sft")
+
+    def _trained(
+        self, name: str, start: Path, episodes: int, more: Sequence[str], over: Sequence[str], method: str
+    ) -> Outcome:
+        """Train the start on what is exported of its own attempts."""
+        run = once(self.out / "tried.json", partial(self._tried, start, episodes))["run"]
+        data = self.out / f"{name}.jsonl"
+        over = [f"model.base={start}", f"training.seed={self.seed}", *over]
+        try:
+            export(data, ["--run", run, *more])
+            return train_model(self.recipe, data, self.out / name, over, method)
+        except FruitlessStepError as error:  # nothing to learn from, or a training that diverged
+            return {"model": None, "why": str(error)}
+
+    def _tried(self, start: Path, episodes: int) -> Outcome:
+        """Record attempts of the start at training tasks."""
         wanted = ids("train", FIRST_TRIED, max(1, episodes // ATTEMPTS))
         more = ["--repeat", str(ATTEMPTS), "--agent-option", f"temperature={self.options.temperature}"]
         with self.endpoint("tried", start) as endpoint:
             named = tasks(BENCHMARK, wanted, self.options.jobs)
-            run = record(self.out / "tried.begun", [*endpoint, *named, *more])
-        pairs = self.out / "pairs.jsonl"
-        over = [f"model.base={start}", f"training.seed={self.seed}"]
-        try:
-            export(pairs, ["--run", run, "--pairs", "--margin", "0.3", "--min-partial", "0"])
-            return train_model(self.recipe, pairs, self.out / "dpo", over, "dpo")
-        except FruitlessStepError as error:  # no pairs, or a training that diverged
-            return {"model": None, "why": str(error)}
+            return {"run": record(self.out / "tried.begun", [*endpoint, *named, *more])}
 
     def measured(self, name: str, model: Path) -> Outcome:
         def measure() -> Outcome:
@@ -199,7 +216,7 @@ def main() -> None:
     parser.add_argument("--recipe", default="tiny-cpu-grpo")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument(
-        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["grpo", "rft", "dpo", "sft"]
+        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["grpo", "best", "dpo", "sft"]
     )
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=120, help="updates of a method with live attempts")
@@ -209,7 +226,7 @@ def main() -> None:
     parser.add_argument("--epochs", type=float, default=2, help="over these rows")
     parser.add_argument("--base-steps", type=int, default=None)
     parser.add_argument("--tasks", type=int, default=1400, help="training tasks to attempt")
-    parser.add_argument("--temperature", type=float, default=1.0, help="of the attempts for dpo")
+    parser.add_argument("--temperature", type=float, default=1.0, help="of the attempts for best and dpo")
     parser.add_argument("--dev", type=int, default=24, help="dev tasks of each family")
     parser.add_argument("--curve", type=int, default=0, help="updates between measurements meanwhile")
     parser.add_argument("--max-tokens", type=int, default=72)

@@ -48,8 +48,9 @@ def play(engine: str, options: argparse.Namespace, tasks: list[str], home: Path)
         run = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *map(str, words)]
         subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
         extra = [f"n_parallel={options.jobs}"]
+    vllm = options.vllm if engine == "vllm" else None
     with serve(
-        model, engine=engine, vllm=options.vllm, model_name="model", dtype=dtype, extra=extra,
+        model, engine=engine, vllm=vllm, model_name="model", dtype=dtype, extra=extra,
         max_model_len=options.positions * (options.jobs if engine == "llama.cpp" else 1),
     ) as server:  # fmt: skip
         os.environ["OPENAI_API_KEY"] = server.key
