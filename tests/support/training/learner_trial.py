@@ -24,7 +24,7 @@ from mcp_bench.trainer.sft import processes
 from tests.support.training.tiny_checkpoints import qwen3
 
 VOCABULARY = 64
-SETTINGS = RL(row_tokens=64, learning_rate=1e-2, kl=0.1, warmup=0)
+SETTINGS = RL(row_tokens=64, learning_rate=1e-2, kl=0.1, warmup=0, min_p=0.01, minibatches=2)
 STEPS = 3
 
 

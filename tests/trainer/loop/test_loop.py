@@ -279,5 +279,33 @@ def test_a_loop_of_two_turns_stopped_and_resumed(tmp_path: Path, algorithm: str)
     assert Path(last["train"]["model"], "model.safetensors").is_file()
 
 
+@pytest.mark.full
+def test_a_loop_on_two_devices(tmp_path: Path) -> None:
+    """Imitation and learning from reward, each as two processes on this machine's CPU."""
+    files = {"train": tmp_path / "train.txt", "dev": tmp_path / "dev.txt"}
+    for split, ids in (("train", TRAIN), ("dev", DEV[:1])):
+        files[split].write_text("\n".join(ids))
+    two = ("hardware.devices=2", "hardware.sharding=fsdp2", "training.optimizer=adamw", "training.epochs=1")
+    over = [*two, "rl.guards.cut=1", "rl.groups=2", "rl.attempts=2"]
+    done = subprocess.run(
+        command(
+            *("--recipe", "tiny-cpu", "--turns", "2", "--base-steps", "3", "--attempts", "1"),
+            *(f"--{split}={path}" for split, path in files.items()),
+            *(word for setting in over for word in ("--set", setting)),
+            *("--min-partial", "0", "--max-tokens", "16", "--algorithm", "grpo", "--rl-steps", "1"),
+            *("--out", str(tmp_path / "loop"), "--json"),
+        ),
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    first, second = json.loads(done.stdout)["turns"]
+    assert (first["train"]["rows"], second["train"]["steps"]) == (len(TRAIN), 1)
+    for turn in (first, second):
+        assert turn["measure"]["dev"]["invalid"] == 0
+        assert Path(turn["train"]["model"], "model.safetensors").is_file()
+        trained_by = Path(turn["train"]["model"]).parent / "recipe.yaml"
+        assert "devices: 2" in trained_by.read_text()  # a training refuses another number of processes
+
+
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "mcp_bench.bridge.cli.root", "loop", *arguments]

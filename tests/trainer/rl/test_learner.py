@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 
 from mcp_bench.trainer.rl.algorithms import Weighted
 from mcp_bench.trainer.rl.learner import Learner
-from tests.support.training.learner_trial import made_up, make_learner
+from tests.support.training.learner_trial import VOCABULARY, made_up, make_learner
 
 pytestmark = pytest.mark.component
 
 
 def test_the_divergence_is_that_of_whole_distributions() -> None:
     learner, rows = make_learner(), made_up(5)
+    learner.settings = learner.settings.model_copy(update={"minibatches": 1})
     learner.learn(rows, surrogate="clip", rate=1.0)
     each = torch.cat([_divergences(learner, one) for one in rows])
     found = learner.learn(rows, surrogate="clip", rate=1.0)
@@ -31,6 +33,52 @@ def test_further_passes_are_not_compared_with_the_start() -> None:
     once = [replace(one, distillation=0.0) for one in rows[:1]]
     learner.learn(once, surrogate="clip", rate=1.0)
     assert len(calls) == 1
+
+
+def test_minibatches_are_updates_of_their_own() -> None:
+    """The mismatch is that before all of them: later ones differ from the engine on purpose."""
+    rows = [replace(one, distillation=0.0) for one in made_up(5)]
+    parts, whole = make_learner(), make_learner()
+    parts.settings = whole.settings.model_copy(update={"minibatches": 2})
+    whole.settings = whole.settings.model_copy(update={"minibatches": 1})
+    found = parts.learn(rows, surrogate="clip", rate=1.0)
+    first, second = (whole.learn(rows[at::2], surrogate="clip", rate=1.0) for at in (0, 1))
+    for name, weight in parts.weights().items():
+        torch.testing.assert_close(weight, whole.weights()[name])
+    assert found.tokens == first.tokens + second.tokens
+    assert found.mismatch == pytest.approx(first.mismatch) != pytest.approx(second.mismatch)
+    assert found.kl == pytest.approx((first.kl * first.tokens + second.kl * second.tokens) / found.tokens)
+
+
+def test_more_minibatches_than_rows() -> None:
+    learner = make_learner()
+    learner.settings = learner.settings.model_copy(update={"minibatches": 9})
+    rows = made_up(2)
+    assert learner.learn(rows, surrogate="clip", rate=1.0).tokens == sum(
+        one.row.sampled.sum() for one in rows
+    )
+
+
+def test_a_choice_that_min_p_leaves_alone_is_not_learned_from() -> None:
+    """With a share near 1, only the likeliest token and the one that was sampled remain."""
+    [row] = made_up(1)
+    learner = make_learner()
+    learner.settings = learner.settings.model_copy(update={"min_p": 0.999, "minibatches": 1, "kl": 0.0})
+    ids = torch.from_numpy(row.row.tokens)[None]
+    with torch.no_grad():
+        likeliest = learner.model(input_ids=ids).logits[0].argmax(-1).numpy()
+    last = np.arange(len(row.row.tokens)) == len(row.row.tokens) - 1
+    tokens = np.where(last, likeliest[len(last) - 2], row.row.tokens)
+    alone = replace(row.row, tokens=tokens, sampled=last, logprobs=np.zeros(len(last), np.float32))
+    found = learner.learn([replace(row, row=alone, distillation=0.0)], surrogate="clip", rate=1.0)
+    assert found.gradient == 0 and found.mismatch == 0
+    both = replace(
+        alone,
+        tokens=np.where(last, (tokens + 1) % VOCABULARY, tokens),
+        logprobs=np.full(len(last), -1.4, np.float32),
+    )
+    found = learner.learn([replace(row, row=both, distillation=0.0)], surrogate="clip", rate=1.0)
+    assert found.gradient > 0
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,6 +20,9 @@ from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.engine.prompt import make_prompt, render
 from mcp_bench.trainer.engine.sequence import Completion
+from mcp_bench.trainer.rl.algorithms import Weighted
+from mcp_bench.trainer.rl.learner import Learner
+from mcp_bench.trainer.rl.settings import RL
 from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
 from tests.support.training.byte_tokenizers import QWEN_SPECIAL, byte_tokenizer
 from tests.support.training.tiny_checkpoints import (
@@ -184,14 +188,17 @@ def test_an_unknown_path_does_not_name_the_episode(policy: Served) -> None:
     assert "ep_secret" not in policy.get("/ep_secret/nothing").text
 
 
-@pytest.mark.parametrize(("temperature", "constrain"), [(1.0, False), (2.0, False), (2.0, True)])
+@pytest.mark.parametrize(
+    ("temperature", "min_p", "constrain"),
+    [(1.0, 0.0, False), (2.0, 0.0, False), (2.0, 0.0, True), (1.5, 0.2, False), (2.0, 0.2, True)],
+)
 def test_engine_and_trainer_agree_on_the_probabilities(
-    checkpoint: Path, temperature: float, constrain: bool
+    checkpoint: Path, temperature: float, min_p: float, constrain: bool
 ) -> None:
     """Token by token, with the cache of a conversation, against one pass over the row, without a grammar."""
     answers: list[Sampled] = []
     history: list[dict[str, Any]] = [QUESTION]
-    with served(checkpoint, Policy(lambda: "7", temperature, constrain=constrain)) as policy:
+    with served(checkpoint, Policy(lambda: "7", temperature, min_p, constrain=constrain)) as policy:
         for turn in range(3):
             answer = policy.ask(history, seed=turn)
             answers.append(tokens_of(answer))
@@ -199,10 +206,18 @@ def test_engine_and_trainer_agree_on_the_probabilities(
     [row] = uncut(answers)
     ids = torch.from_numpy(row.tokens)[None]
     with torch.no_grad():
-        logs = (policy.model(input_ids=ids).logits[0, :-1].float() / temperature).log_softmax(-1)
-    chosen = logs.gather(1, ids[0, 1:, None])[:, 0][torch.from_numpy(row.sampled)[1:]]
-    difference = (chosen - torch.from_numpy(row.logprobs)[torch.from_numpy(row.sampled)]).abs()
-    assert float(difference.mean()) <= 1e-6
+        chances = (policy.model(input_ids=ids).logits[0, :-1].float() / temperature).softmax(-1)
+    chosen = chances.gather(1, ids[0, 1:, None])
+    cut = chances < min_p * chances.max(-1, keepdim=True).values
+    rest = chosen[:, 0] / chances.masked_fill(cut & (chances != chosen), 0).sum(-1)
+    engine = torch.from_numpy(row.logprobs)[torch.from_numpy(row.sampled)]
+    assert float((rest.log()[torch.from_numpy(row.sampled)[1:]] - engine).abs().mean()) <= 1e-6
+    assert constrain or not cut.gather(1, ids[0, 1:, None])[torch.from_numpy(row.sampled)[1:]].any()
+
+    settings = RL(temperature=temperature, min_p=min_p)
+    optimizer = torch.optim.SGD(policy.model.parameters(), lr=0.0)
+    learner = Learner(policy.model, copy.deepcopy(policy.model), optimizer, settings, max_grad_norm=1.0)
+    assert learner.learn([Weighted(row, rl=1.0)], surrogate="clip", rate=1.0).mismatch <= 1e-6
 
 
 def test_calls_of_a_hot_policy_can_be_held_to_their_schemas(checkpoint: Path) -> None:

@@ -118,10 +118,19 @@ def test_rollouts_have_the_fields_of_other_trainers(monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
-def test_rft_imitates_solved_attempts_of_groups_that_also_failed() -> None:
-    group = [attempt(1.0, strict=True), attempt(0.5), attempt(None)]
-    assert [(row.rl, row.ce) for row in ALGORITHMS["rft"].weigh(group)] == [(0.0, 1.0)]
-    assert ALGORITHMS["rft"].weigh([attempt(1.0, strict=True)] * 3) == []
+def test_rft_imitates_solved_attempts_and_each_task_counts_the_same() -> None:
+    rft, solved = ALGORITHMS["rft"], attempt(1.0, strict=True)
+    group = [solved, attempt(0.5), attempt(None)]
+    assert [(row.rl, row.ce, row.scale) for row in rft.weigh(group)] == [(0.0, 1.0, 1.0)]
+    assert [(row.ce, row.scale) for row in rft.weigh([solved] * 4)] == [(1.0, 0.25)] * 4
+    unsolved, tainted = [attempt(0.5), attempt(0.0)], [attempt(None, strict=True)]
+    assert [rft.is_flat(one) for one in (group, [solved] * 4, unsolved, tainted)] == [
+        False,
+        False,
+        True,
+        True,
+    ]
+    assert rft.weigh(unsolved) == rft.weigh(tainted) == []
     assert [(row.rl, row.ce) for row in ALGORITHMS["dr-grpo"].weigh(group)] == [(0.25, 0.0), (-0.25, 0.0)]
 
 

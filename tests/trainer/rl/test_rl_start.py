@@ -37,6 +37,17 @@ def test_options_that_a_run_chooses_itself(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
+def test_a_teacher_is_compared_on_all_tokens(tmp_path: Path) -> None:
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    asked = ["rl", "tiny-cpu-grpo", "--start", start, "--tasks", 1, "--out", tmp_path / "run"]
+    with pytest.raises(
+        WrongUseError, match=r"rl\.min_p=0\.1: sdpo compares policy and teacher on all tokens"
+    ):
+        _train(*asked, "--algorithm", "sdpo", "--set", "rl.min_p=0.1")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_resumed_run_keeps_its_options(tmp_path: Path) -> None:
     with pytest.raises(WrongUseError, match="a resumed run keeps its recipe, start and options"):
         _train("rl", "--resume", tmp_path, "--", "--agent-option", "max_steps=3")

@@ -306,6 +306,8 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe("hardware.device=cuda"))
     with pytest.raises(WrongUseError, match=r"rl\.constrain_calls needs rl\.engine\.kind=torch"):
         check_engine(recipe("rl.constrain_calls=true"))
+    with pytest.raises(WrongUseError, match=r"rl\.min_p needs rl\.engine\.kind=torch"):
+        check_engine(recipe("rl.min_p=0.1"))
     with pytest.raises(WrongUseError, match=r"vLLM takes 2 at most"):
         check_engine(recipe("rl.temperature=2.5"))
     with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):

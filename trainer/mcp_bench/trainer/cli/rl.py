@@ -20,6 +20,7 @@ Examples:
   mcp-bench tasks saasworld --split train --tag level-1 --limit 500 --ids > ids.txt
   mcp-bench train rl tiny-cpu-grpo --start loop/turn-1/train/model --tasks ids.txt --steps 40
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
+  mcp-bench train rl tiny-cpu-rft --start model --tasks ids.txt --algorithm rft --steps 10 --jobs 16
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
   mcp-bench train rl tiny-cpu-grpo --start model --benchmark improve --tasks ids.txt --agent search \\
@@ -68,7 +69,10 @@ Examples:
     "--dev-every", type=click.IntRange(1), default=10, show_default=True, metavar="N",
     help="Steps between these measurements.",
 )  # fmt: skip
-@click.option("--steps", type=click.IntRange(1), default=40, show_default=True, help="Policy updates.")
+@click.option(
+    "--steps", type=click.IntRange(1), default=40, show_default=True,
+    help="Rounds of attempts, each followed by updates.",
+)  # fmt: skip
 @click.option("--jobs", type=click.IntRange(1), default=8, show_default=True, help="Parallel episodes.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of tasks and worlds.")
 @click.option(

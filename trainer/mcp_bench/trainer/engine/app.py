@@ -60,15 +60,17 @@ DIALECTS = (
 class Policy:
     """A model that is being trained.
 
-    Each of its answers has its tokens, their log-probabilities at the temperature (without a grammar, where
-    there is one), and the version of the weights as `system_fingerprint`. Conversations go on with the
-    tokens that were sampled. The part of the path before `/v1` names the episode.
+    Each of its answers has its tokens, their log-probabilities at the temperature and after `min_p` (without
+    a grammar, where there is one), and the version of the weights as `system_fingerprint`. Conversations go
+    on with the tokens that were sampled. The part of the path before `/v1` names the episode.
     """
 
     version: Callable[[], str]
     """Returns the version of the weights."""
     temperature: float | None = None
     """Replaces what a request asks for."""
+    min_p: float = 0.0
+    """Tokens that are less than this fraction as likely as the most likely one are not sampled."""
     most_tokens: int | None = None
     """Limit of each answer, besides the request's own."""
     constrain: bool = False
@@ -217,7 +219,7 @@ class ModelApi:
             most = min(most or policy.most_tokens, policy.most_tokens)
         if policy is not None and policy.temperature is not None:
             # nothing of what an agent asks for may cut the distribution that the trainer learns from
-            sampling = Sampling(temperature=policy.temperature)
+            sampling = Sampling(temperature=policy.temperature, min_p=policy.min_p)
         else:
             sampling = asked.sampling(loaded.defaults if policy is None else Sampling())
         logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy is not None else None

@@ -54,8 +54,9 @@ class Sampler:
             top_logprobs: how many of the most likely tokens to report; None reports no log-probabilities.
             mode: which log-probabilities to report. `raw_logprobs`: those of the model itself (as vLLM, and
                 OpenAI). `processed_logprobs`: those of the distribution that was sampled from, after the
-                grammar, the temperature and the cuts (as vLLM). `policy_logprobs`: after the temperature
-                alone, which is what a trainer computes again. With temperature 0, it is taken as 1.
+                grammar, the temperature and the cuts (as vLLM). `policy_logprobs`: the same without the
+                grammar, which is what a trainer computes again; the token itself is never cut. With
+                temperature 0, it is taken as 1.
         """
         self._settings = settings
         self._top, self._mode = top_logprobs, mode
@@ -96,7 +97,9 @@ class Sampler:
         if self._top is None:
             return Chosen(token)
         if self._mode == "policy_logprobs":
-            scores = own / (settings.temperature or 1.0)
+            scaled = own / (settings.temperature or 1.0)
+            scores = cut(scaled, settings)
+            scores[token] = scaled[token]
         logs = torch.log_softmax(own if self._mode == "raw_logprobs" else scores, dim=-1)
         values, tokens = logs.topk(self._top) if self._top else (logs[:0], logs[:0].long())
         top = tuple(zip(tokens.tolist(), values.tolist(), strict=True))

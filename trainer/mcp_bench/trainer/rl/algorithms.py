@@ -58,14 +58,20 @@ class Algorithm:
     by_sequence: bool = False
     """Whether each sequence counts the same, long or short. Otherwise each token does (DAPO)."""
     imitates: bool = False
-    """Whether solved attempts are imitated, and nothing else is trained on."""
+    """Whether solved attempts are imitated, and nothing else is trained on. Each task counts the same."""
     teacher: Literal["self", "model"] | None = None
     """Who is followed, token by token: the policy with hints in its prompt (SDPO,
     https://arxiv.org/abs/2601.20802), or another model (on-policy distillation,
     https://arxiv.org/abs/2306.13649). Rewards are not used."""
 
     def is_flat(self, group: Sequence[Attempt]) -> bool:
-        """Return whether a group teaches nothing. Another model teaches with any valid attempt."""
+        """Return whether a group teaches nothing.
+
+        Another model teaches with any valid attempt. A solved one can be imitated, whatever the others
+        earned: so what is always solved is not forgotten.
+        """
+        if self.imitates:
+            return not _solved(group)
         rewards = [attempt.reward for attempt in group]
         return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
@@ -90,11 +96,8 @@ class Algorithm:
                 for row in attempt.rows
             ]
         if self.imitates:
-            solved = [attempt for attempt in group if attempt.strict and attempt.reward is not None]
-            some_failed = any(not attempt.strict for attempt in group)
-            return (
-                [Weighted(row, ce=1.0) for attempt in solved for row in attempt.rows] if some_failed else []
-            )
+            solved = _solved(group)
+            return [Weighted(row, 1 / len(solved), ce=1.0) for attempt in solved for row in attempt.rows]
         found = []
         for attempt, advantage in zip(
             group, advantages([attempt.reward for attempt in group], self.baseline), strict=True
@@ -107,6 +110,10 @@ class Algorithm:
                 for row in attempt.rows
             ]
         return found
+
+
+def _solved(group: Sequence[Attempt]) -> list[Attempt]:
+    return [attempt for attempt in group if attempt.strict and attempt.reward is not None]
 
 
 ALGORITHMS: dict[Learning, Algorithm] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import torch
@@ -39,10 +39,11 @@ MEASURED = ("loss", "entropy", "mismatch", "distrusted", "clipped", "kl", "teach
 
 @dataclass(frozen=True)
 class Figures:
-    """What an update did. Means are over the sampled tokens of its rows, in nats."""
+    """What the updates of a step did. Means are over the sampled tokens of their rows, in nats."""
 
     tokens: int
     loss: float
+    """Mean over the updates, as the gradient."""
     gradient: float
     """Norm of the gradient before it was cut."""
     entropy: float
@@ -106,30 +107,35 @@ class Learner:
             rate: the share of the learning rate for this step.
 
         Raises:
-            FloatingPointError: the loss or the gradient is not finite. The weights are unchanged.
+            FloatingPointError: the loss or the gradient is not finite. That update is not made.
         """
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * rate
+        parts = [rows[at :: self.settings.minibatches] for at in range(self.settings.minibatches)]
+        parts = [part for part in parts if part]
+        found = [self._update(part, surrogate, compare=True) for part in parts]
+        for _ in range(1, self.settings.updates):
+            for part in parts:
+                self._update(part, surrogate, compare=False)
+        return joined(found)
+
+    def _update(self, rows: Sequence[Weighted], surrogate: Surrogate, *, compare: bool) -> Figures:
+        """Make one update; `compare`: with the start, in any case."""
         total = sum(int(weighted.row.sampled.sum()) for weighted in rows)
         weight = sum(int(weighted.row.sampled.sum()) * weighted.scale for weighted in rows)
         sums = dict.fromkeys(MEASURED, 0.0)
-        gradient = 0.0
-        for update in range(self.settings.updates):
-            for batch, counts in shares(list(micro_batches(rows, self.settings.row_tokens))):
-                taken = batch if counts else [replace(one, scale=0.0) for one in batch]
-                found = self._backward(taken, surrogate, weight, compare=update == 0)
-                if update == 0 and counts:
-                    for name, value in found.items():
-                        sums[name] += value
-            if update == 0:
-                sums = add_up(sums)
-            norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._most)
-            gradient = float(whole(norm))
-            if not (math.isfinite(gradient) and math.isfinite(sums["loss"])):
-                self.optimizer.zero_grad()
-                raise FloatingPointError(f"the loss is {sums['loss']}, the norm of its gradient {gradient}")
-            self.optimizer.step()
+        for batch, counts in shares(list(micro_batches(rows, self.settings.row_tokens))):
+            taken = batch if counts else [replace(one, scale=0.0) for one in batch]
+            for name, value in self._backward(taken, surrogate, weight, compare=compare).items():
+                sums[name] += value if counts else 0.0
+        sums = add_up(sums)
+        norm = torch.nn.utils.clip_grad_norm_(self.model.parameters(), self._most)
+        gradient = float(whole(norm))
+        if not (math.isfinite(gradient) and math.isfinite(sums["loss"])):
             self.optimizer.zero_grad()
+            raise FloatingPointError(f"the loss is {sums['loss']}, the norm of its gradient {gradient}")
+        self.optimizer.step()
+        self.optimizer.zero_grad()
         means = {name: value / total for name, value in sums.items() if name != "loss"}
         return Figures(total, sums["loss"], gradient, **means)
 
@@ -140,7 +146,8 @@ class Learner:
         settings = self.settings
         logits, tokens, rows = self._logits(self.model, batch)
         everything = torch.log_softmax(logits, dim=-1)
-        logprobs = everything.gather(1, tokens[:, None])[:, 0]
+        whole_logprobs = everything.gather(1, tokens[:, None])[:, 0]
+        logprobs = whole_logprobs - rest_of_cut(everything, tokens, settings.min_p)
         device = logprobs.device
         sampled = torch.cat([torch.from_numpy(one.row.logprobs[one.row.sampled]) for one in batch]).to(device)
         advantage = torch.tensor([one.rl for one in batch], device=device)[rows]
@@ -149,7 +156,7 @@ class Learner:
         fair = trusted(logprobs.detach(), sampled, settings.distrust)
         bounds = Clipping(settings.clip_below, settings.clip_above)
         each = policy_loss(logprobs, sampled, advantage, rows, surrogate=surrogate, clipping=bounds) * fair
-        each = each - imitation * logprobs
+        each = each - imitation * whole_logprobs
         followed = torch.zeros_like(logprobs)
         if any(one.distillation for one in batch):
             with torch.no_grad():
@@ -164,7 +171,7 @@ class Learner:
                 start = torch.log_softmax(self._logits(self.reference, batch)[0], dim=-1)
                 divergence = (everything.exp() * (everything - start)).sum(-1)
             if settings.kl:
-                each = each + settings.kl * kl_loss(logprobs, start.gather(1, tokens[:, None])[:, 0])
+                each = each + settings.kl * kl_loss(whole_logprobs, start.gather(1, tokens[:, None])[:, 0])
         loss = (each * scale).sum() / weight
         scaled = loss * processes.count()  # gradients of several processes are averaged
         scaled.backward()  # type: ignore[no-untyped-call]
@@ -268,6 +275,31 @@ class Learner:
             ids[:, 1:][wanted],
             wanted.nonzero()[:, 0],
         )
+
+
+def joined(parts: Sequence[Figures]) -> Figures:
+    """Return the figures of several updates as one. The engine is compared before them all."""
+    total = sum(part.tokens for part in parts)
+    names = [field.name for field in fields(Figures) if field.name != "tokens"]
+    means = {name: sum(getattr(part, name) * part.tokens for part in parts) / total for name in names}
+    first = {name: getattr(parts[0], name) for name in ("mismatch", "distrusted")}
+    return Figures(total, **{**means, **first})
+
+
+def rest_of_cut(logprobs: Tensor, tokens: Tensor, least: float) -> Tensor | float:
+    """Return the log of the probability that a cut leaves, shape (tokens,).
+
+    Args:
+        logprobs: of the whole vocabulary, shape (tokens, vocabulary).
+        tokens: those that were sampled, which are never cut.
+        least: tokens that are less than this fraction as likely as the most likely one are cut.
+    """
+    if not least:
+        return 0.0
+    with torch.no_grad():
+        kept = logprobs >= logprobs.max(dim=-1, keepdim=True).values + math.log(least)
+        kept.scatter_(1, tokens[:, None], True)
+    return logprobs.masked_fill(~kept, -torch.inf).logsumexp(-1)
 
 
 def takes_places(model: Any) -> bool:

@@ -71,6 +71,10 @@ class RL(Section):
     refills: int = Field(default=1, ge=0)
     """How often flat groups of a step are replaced by other tasks."""
     temperature: PositiveFloat = 1.0
+    min_p: float = Field(default=0.0, ge=0, lt=1)
+    """Tokens that are less than this fraction as likely as the most likely one are neither sampled nor
+    counted in the loss: the policy is the rest (https://arxiv.org/abs/2407.01082). Needs the engine `torch`,
+    and an algorithm without a teacher."""
     max_tokens: PositiveInt = 256
     """Limit of each answer."""
     constrain_calls: bool = False
@@ -87,6 +91,8 @@ class RL(Section):
     ahead: Literal[0, 1] = 0
     """1: the next step's attempts are made while this one is learned from, with weights one update older. The
     engine needs weights of its own: vLLM, or several devices."""
+    minibatches: PositiveInt = 1
+    """Updates of each pass: each takes one part of the rows."""
     updates: PositiveInt = 1
     """Passes over the rows of a step."""
     clip_below: float = Field(default=0.2, gt=0, lt=1)

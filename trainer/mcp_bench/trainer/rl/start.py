@@ -14,6 +14,7 @@ from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
+from mcp_bench.trainer.rl.algorithms import ALGORITHMS
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.vllm_engine import check_engine
@@ -45,6 +46,11 @@ def begin(
     _, loaded = load_recipe(recipe, overrides)
     can_learn(loaded)
     check_engine(loaded)
+    if loaded.rl.min_p and ALGORITHMS[choices["algorithm"]].teacher:
+        raise WrongUseError(
+            f"rl.min_p={loaded.rl.min_p:g}: {choices['algorithm']} compares policy and teacher on all "
+            "tokens, so none may be left out: use rl.min_p=0"
+        )
     folder = _whole(start)
     variables(choices["agent"], "")
     refuse_own(choices.get("record_options", ()), OURS, "train rl")

@@ -71,8 +71,9 @@ def check_engine(recipe: Recipe) -> None:
         raise WrongUseError(
             "rl.engine.kind=vllm needs GPUs of its own: name them, such as rl.engine.devices=[6,7]"
         )
-    if recipe.rl.constrain_calls:
-        raise WrongUseError("rl.constrain_calls needs rl.engine.kind=torch")
+    for name in ("constrain_calls", "min_p"):
+        if getattr(recipe.rl, name):
+            raise WrongUseError(f"rl.{name} needs rl.engine.kind=torch")
     if recipe.rl.temperature > HOTTEST:
         raise WrongUseError(f"rl.temperature: vLLM takes {HOTTEST:g} at most")
     find_engine("vllm", None, os.environ)
