@@ -1,12 +1,14 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
-    python benchmarks/reward_table.py OUT [--methods grpo best dpo sft] [--seeds 3] [--steps 120]
-        [--recipe tiny-cpu-grpo] [--set KEY=VALUE ...] [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
+    python benchmarks/reward_table.py OUT [--methods rft grpo best dpo sft] [--seeds 0 1 2] [--steps 20]
+        [--rft-steps 4] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
 
-- grpo, dr-grpo, rloo, gspo, cispo and rft learn from the rewards of live attempts, `--steps` updates long;
+- grpo, dr-grpo, rloo, gspo and cispo learn from the rewards of live attempts, in `--steps` steps of the
+  recipe tiny-cpu-grpo;
+- rft imitates solved live attempts, in `--rft-steps` steps of the recipe tiny-cpu-rft;
 - best and dpo learn from attempts of the start, as many episodes as the first method above took: best
   imitates a solved one at each task (`train rft`), dpo prefers the better one of pairs;
 - sft goes on with so many episodes of the oracle.
@@ -45,6 +47,8 @@ FIRST_TRIED, FIRST_SHOWN, FIRST_DEV, FIRST_CURVE = 1_000, 10_000, 500, 600
 ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
 OFFLINE = ("best", "dpo", "sft")
 ATTEMPTS = 4
+RECIPES = {"rft": "tiny-cpu-rft"}
+OTHERWISE = "tiny-cpu-grpo"
 
 
 def ids(split: str, first: int, count: int) -> list[str]:
@@ -106,14 +110,22 @@ class Seed:
         options = self.options
         listed = self.out / "tasks.txt"
         write_atomic(listed, "".join(f"{task}\n" for task in ids("train", FIRST_TRIED, options.tasks)))
-        words = ["--algorithm", name, "--steps", str(options.steps), "--seed", str(self.seed)]
+        steps = options.rft_steps if name == "rft" else options.steps
+        words = ["--algorithm", name, "--steps", str(steps), "--seed", str(self.seed)]
         words += ["--jobs", str(options.jobs)]
         if options.curve:
             followed = self.out / "curve.txt"
             named = ids("dev", FIRST_CURVE, options.dev * len(FAMILIES))
             write_atomic(followed, "".join(f"{task}\n" for task in named))
             words += ["--dev", str(followed), "--dev-every", str(options.curve)]
-        return learn_online(self.recipe, start, listed, self.out / name, words)
+        return learn_online(self._recipe(name), start, listed, self.out / name, words)
+
+    def _recipe(self, method: str) -> Path:
+        path = self.out.parent / f"recipe-{method}.yaml"
+        if not path.is_file():
+            named = self.options.recipe or RECIPES.get(method, OTHERWISE)
+            write_atomic(path, trial_recipe(named, self.options.overrides))
+        return path
 
     def _preferences(self, start: Path, episodes: int) -> Outcome:
         more = ["--pairs", "--margin", "0.3", "--min-partial", "0"]
@@ -213,13 +225,14 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--recipe", default="tiny-cpu-grpo")
+    parser.add_argument("--recipe", help="for all methods; default: tiny-cpu-rft for rft, else tiny-cpu-grpo")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument(
-        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["grpo", "best", "dpo", "sft"]
+        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["rft", "grpo", "best", "dpo", "sft"]
     )
-    parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--steps", type=int, default=120, help="updates of a method with live attempts")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--steps", type=int, default=20, help="of a method with live attempts, but rft")
+    parser.add_argument("--rft-steps", type=int, default=4, help="of rft, with as many attempts in all")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
     )
@@ -237,9 +250,9 @@ def main() -> None:
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     recipe = out / "recipe.yaml"
     if not recipe.is_file():
-        write_atomic(recipe, trial_recipe(options.recipe, options.overrides))
+        write_atomic(recipe, trial_recipe(options.recipe or OTHERWISE, options.overrides))
     found: dict[str, list[dict[str, Any]]] = {}
-    for seed in range(options.seeds):
+    for seed in options.seeds:
         take(Seed(out, recipe, seed, options), options.methods, found)
         write_atomic(out / "table.json", json.dumps(found, indent=1) + "\n")
         write_atomic(out / "table.md", table(found))

@@ -285,7 +285,7 @@ def test_a_loop_on_two_devices(tmp_path: Path) -> None:
     files = {"train": tmp_path / "train.txt", "dev": tmp_path / "dev.txt"}
     for split, ids in (("train", TRAIN), ("dev", DEV[:1])):
         files[split].write_text("\n".join(ids))
-    two = ("hardware.devices=2", "hardware.sharding=fsdp2", "training.optimizer=adamw", "training.epochs=1")
+    two = ("hardware.devices=2", "training.optimizer=adamw", "training.epochs=1")
     over = [*two, "rl.guards.cut=1", "rl.groups=2", "rl.attempts=2"]
     done = subprocess.run(
         command(
@@ -299,7 +299,8 @@ def test_a_loop_on_two_devices(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     first, second = json.loads(done.stdout)["turns"]
-    assert (first["train"]["rows"], second["train"]["steps"]) == (len(TRAIN), 1)
+    assert first["train"]["rows"] + first["train"]["too_long"] == len(TRAIN)
+    assert (first["train"]["steps"], second["train"]["steps"], second["train"]["episodes"]) == (1, 1, 4)
     for turn in (first, second):
         assert turn["measure"]["dev"]["invalid"] == 0
         assert Path(turn["train"]["model"], "model.safetensors").is_file()
