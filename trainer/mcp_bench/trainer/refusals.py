@@ -206,7 +206,7 @@ def can_learn(recipe: Recipe) -> None:
         raise WrongUseError("data.shared_prefix is for training on files: set it to false")
     if hardware.context_parallel > 1:
         raise WrongUseError("learning from reward keeps each row whole: set hardware.context_parallel=1")
-    # on CPUs, imitation refuses to shard, and a loop has one recipe for both: learning from reward always does
+    # on CPUs, imitation refuses to shard, and a loop has one recipe for both; learning does it in any case
     if hardware.devices > 1 and hardware.sharding != "fsdp2" and hardware.device != "cpu":
         raise WrongUseError("learning from reward on several devices needs hardware.sharding=fsdp2")
     if hardware.devices > 1 and recipe.training.optimizer == "muon":
