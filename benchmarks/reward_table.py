@@ -59,6 +59,15 @@ def ids(split: str, first: int, count: int) -> list[str]:
     ]
 
 
+def recipe_of(method: str, out: Path, options: argparse.Namespace) -> Path:
+    """Return the file of a method's recipe, which is written at first."""
+    path = out / f"recipe-{method}.yaml"
+    if not path.is_file():
+        named = options.recipe or RECIPES.get(method, OTHERWISE)
+        write_atomic(path, trial_recipe(named, options.overrides))
+    return path
+
+
 class Seed:
     """The steps of one seed, each stored in its folder."""
 
@@ -118,14 +127,8 @@ class Seed:
             named = ids("dev", FIRST_CURVE, options.dev * len(FAMILIES))
             write_atomic(followed, "".join(f"{task}\n" for task in named))
             words += ["--dev", str(followed), "--dev-every", str(options.curve)]
-        return learn_online(self._recipe(name), start, listed, self.out / name, words)
-
-    def _recipe(self, method: str) -> Path:
-        path = self.out.parent / f"recipe-{method}.yaml"
-        if not path.is_file():
-            named = self.options.recipe or RECIPES.get(method, OTHERWISE)
-            write_atomic(path, trial_recipe(named, self.options.overrides))
-        return path
+        recipe = recipe_of(name, self.out.parent, options)
+        return learn_online(recipe, start, listed, self.out / name, words)
 
     def _preferences(self, start: Path, episodes: int) -> Outcome:
         more = ["--pairs", "--margin", "0.3", "--min-partial", "0"]
@@ -232,7 +235,7 @@ def main() -> None:
     )
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=20, help="of a method with live attempts, but rft")
-    parser.add_argument("--rft-steps", type=int, default=4, help="of rft, with as many attempts in all")
+    parser.add_argument("--rft-steps", type=int, default=4, help="of rft, which makes more attempts in each")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
     )
@@ -248,9 +251,7 @@ def main() -> None:
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
-    recipe = out / "recipe.yaml"
-    if not recipe.is_file():
-        write_atomic(recipe, trial_recipe(options.recipe or OTHERWISE, options.overrides))
+    recipe = recipe_of("sft", out, options)
     found: dict[str, list[dict[str, Any]]] = {}
     for seed in options.seeds:
         take(Seed(out, recipe, seed, options), options.methods, found)

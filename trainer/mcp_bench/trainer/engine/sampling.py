@@ -89,6 +89,7 @@ class Sampler:
             scores = scores.index_put((seen,), torch.where(before < 0, before * factor, before / factor))
         if allowed is not None:
             scores = scores.masked_fill(~allowed, -torch.inf)
+        changed = scores is not own
         if settings.temperature == 0:
             token = int(scores.argmax())
         else:
@@ -96,7 +97,7 @@ class Sampler:
             token = self._draw(scores)
         if self._top is None:
             return Chosen(token)
-        if self._mode == "policy_logprobs":
+        if self._mode == "policy_logprobs" and changed:
             scaled = own / (settings.temperature or 1.0)
             scores = cut(scaled, settings)
             scores[token] = scaled[token]
@@ -126,6 +127,16 @@ def cut(scores: torch.Tensor, settings: Sampling) -> torch.Tensor:
         without[0] = False
         scores = scores.masked_fill(torch.zeros_like(without).scatter(0, order, without), -torch.inf)
     if settings.min_p > 0:
-        chances = scores.softmax(dim=-1)
-        scores = scores.masked_fill(chances < settings.min_p * chances.max(), -torch.inf)
+        scores = scores.masked_fill(unlikely(scores, settings.min_p), -torch.inf)
     return scores
+
+
+def unlikely(scores: torch.Tensor, least: float) -> torch.Tensor:
+    """Return which tokens are less than this fraction as likely as the most likely one, bool.
+
+    Args:
+        scores: logits, shape (..., vocabulary).
+        least: the fraction.
+    """
+    chances = scores.softmax(dim=-1)
+    return chances < least * chances.amax(dim=-1, keepdim=True)

@@ -68,7 +68,7 @@ class Rollouts:
     ) -> str:
         policy = self.endpoint.policy
         policy.temperature, policy.most_tokens = temperature, self.rl.max_tokens
-        policy.min_p = self.rl.min_p
+        policy.min_p = self.rl.min_p if temperature > 0 else 0.0
         policy.constrain = self.rl.constrain_calls and temperature > 0
         arguments = [
             *("--agent", self.settings.agent, "--model", self.model, "--capture-llm"),

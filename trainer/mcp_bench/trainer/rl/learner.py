@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from mcp_bench.trainer.engine.sampling import unlikely
 from mcp_bench.trainer.rl.algorithms import Weighted
 from mcp_bench.trainer.rl.loss import (
     Clipping,
@@ -43,7 +44,6 @@ class Figures:
 
     tokens: int
     loss: float
-    """Mean over the updates, as the gradient."""
     gradient: float
     """Norm of the gradient before it was cut."""
     entropy: float
@@ -111,8 +111,8 @@ class Learner:
         """
         for group in self.optimizer.param_groups:
             group["lr"] = group["top"] * rate
-        parts = [rows[at :: self.settings.minibatches] for at in range(self.settings.minibatches)]
-        parts = [part for part in parts if part]
+        count = min(self.settings.minibatches, len(rows))
+        parts = [rows[at::count] for at in range(count)]
         found = [self._update(part, surrogate, compare=True) for part in parts]
         for _ in range(1, self.settings.updates):
             for part in parts:
@@ -296,10 +296,8 @@ def rest_of_cut(logprobs: Tensor, tokens: Tensor, least: float) -> Tensor | floa
     """
     if not least:
         return 0.0
-    with torch.no_grad():
-        kept = logprobs >= logprobs.max(dim=-1, keepdim=True).values + math.log(least)
-        kept.scatter_(1, tokens[:, None], True)
-    return logprobs.masked_fill(~kept, -torch.inf).logsumexp(-1)
+    left_out = unlikely(logprobs.detach(), least).scatter(1, tokens[:, None], value=False)
+    return logprobs.masked_fill(left_out, -torch.inf).logsumexp(-1)
 
 
 def takes_places(model: Any) -> bool:

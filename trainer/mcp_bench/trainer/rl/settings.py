@@ -72,8 +72,8 @@ class RL(Section):
     """How often flat groups of a step are replaced by other tasks."""
     temperature: PositiveFloat = 1.0
     min_p: float = Field(default=0.0, ge=0, lt=1)
-    """Tokens that are less than this fraction as likely as the most likely one are neither sampled nor
-    counted in the loss: the policy is the rest (https://arxiv.org/abs/2407.01082). Needs the engine `torch`,
+    """Tokens that are less than this fraction as likely as the most likely one are not sampled, and
+    the loss by advantage leaves them out, too (https://arxiv.org/abs/2407.01082). Needs the engine `torch`,
     and an algorithm without a teacher."""
     max_tokens: PositiveInt = 256
     """Limit of each answer."""
