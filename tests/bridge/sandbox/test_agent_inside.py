@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from pathlib import Path
 
+import anyio
 import pytest
 
+from mcp_bench.bridge.episode.in_sandbox import Door, deaths_of
 from mcp_bench.bridge.sandbox.engine import engines
+from mcp_bench.bridge.sandbox.enter import first_process
 from mcp_bench.servers.codeworld import BENCHMARK as CODEWORLD
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.harbor import BENCHMARK as HARBOR
+from mcp_bench.servers.sandbox import SandboxLimits, SandboxSpec
 from tests.support.agents.node_clis import node_environ
 from tests.support.bench_commands import RPC, Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint
@@ -104,6 +110,19 @@ def test_an_agent_that_kills_everything_is_graded(bench: Bench, connects: bool) 
     assert json.loads(done.stdout)["strict"] == 0
     [episode] = bench.rows("select * from episodes")  # it is not retried
     assert episode["invalid"] is None, episode
+
+
+@pytest.mark.anyio
+async def test_what_kills_everything_right_before_a_sandbox_is_ended_is_counted() -> None:
+    for _ in range(3):
+        with anyio.fail_after(60):
+            async with BWRAP.sandbox(SandboxSpec(limits=SandboxLimits())) as sandbox:
+                door = Door(sandbox, getattr(sandbox, "door", {}), deaths_of(sandbox))
+                first = first_process(door.described["supervisor"])
+                [program] = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+                os.kill(int(program), signal.SIGKILL)
+                await sandbox.halt()
+                assert door.killed_all()
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ The line's `size` is the number of bytes. Standard library only.
 
 import json
 import os
-from collections.abc import Iterator
+import socket
+from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 Message = tuple[dict[str, Any], bytes]
+LIVES_SECONDS = 5.0
 
 
 class Control(Protocol):
@@ -41,6 +43,34 @@ class Incoming:
             body = bytes(self._rest[end + 1 : whole])
             del self._rest[:whole]
             yield head, body
+
+
+def answers(
+    link: socket.socket, incoming: Incoming, pass_on: "Callable[[dict[str, Any], bytes], Any]"
+) -> bool:
+    """Return whether the first process of a sandbox still answers.
+
+    The end of a process that was killed is seen late on a busy machine: whoever killed it can end before. One
+    that is stopped counts as alive.
+
+    Args:
+        link: to the process inside.
+        incoming: what came from there so far.
+        pass_on: called with other messages.
+    """
+    try:
+        link.sendall(packed({"op": "lives", "id": None}), socket.MSG_NOSIGNAL)
+        link.settimeout(LIVES_SECONDS)
+        while chunk := link.recv(1 << 20):
+            for head, body in incoming.feed(chunk):
+                if "lives" in head:
+                    return True
+                pass_on(head, body)
+    except TimeoutError:
+        return True
+    except OSError:
+        pass
+    return False
 
 
 def write_all(descriptor: int, data: bytes) -> None:

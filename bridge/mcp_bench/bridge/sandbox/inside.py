@@ -8,7 +8,8 @@ Messages from the referee:
 - `run`: run the body in the shell, for `seconds`; `most` bytes of its output are returned,
 - `interrupt`: end the running command,
 - `start`: start a program that answers questions (program.py), and wait until it is ready; `ask`: questions,
-- `read`: return a file of at most `most` bytes; `write`: write the body to a file with a `mode`.
+- `read`: return a file of at most `most` bytes; `write`: write the body to a file with a `mode`,
+- `lives`, from the keeper: answer if the sandbox's first process does.
 The answers have the message's `id`: `output` while a command runs, then `code`. `error` says what failed.
 """
 
@@ -26,8 +27,8 @@ from mcp_bench.bridge.sandbox.channel import Control, Incoming, packed
 from mcp_bench.bridge.sandbox.process import arrange, become_command, readable
 from mcp_bench.bridge.sandbox.program import Program
 
-WAIT = "echo ready >&3; exec <&4; read -r nothing"
-"""What the first program of a sandbox does: nothing, until the keeper ends."""
+WAIT = "echo ready >&3; exec <&4; while read -r nothing; do echo ready >&3; done"
+"""What the first program of a sandbox does: it answers lines, until the keeper ends."""
 START_SECONDS = 30.0
 STATUS = 8
 """Descriptor to which the shell reports the end of a command. Commands do not get it."""
@@ -50,9 +51,9 @@ def run(
     for group in groups:
         os.write(group, b"0")
     try:
-        alive = enter_new(argv, network=spec["network"])
+        first = enter_new(argv, network=spec["network"])
         probes = probe.outcomes(spec["probes"], lambda: become_command("/", spec))
-        inside = Inside(control, alive, spec)
+        inside = Inside(control, first, spec)
     except OSError as error:
         control.sendall(packed({"failed": error.strerror or str(error)}))
         return 1
@@ -61,8 +62,10 @@ def run(
     return 0
 
 
-def enter_new(argv: "list[str]", *, network: bool) -> int:
-    """Start bubblewrap and join its namespaces; return a pipe that ends when the sandbox does.
+def enter_new(argv: "list[str]", *, network: bool) -> "tuple[int, int]":
+    """Start bubblewrap and join its namespaces; return two pipes of the sandbox's first program (`WAIT`).
+
+    The first has what it answers, and ends when the sandbox does. The second takes the lines that it reads.
 
     Raises:
         OSError: it could not be started; the text is bubblewrap's.
@@ -96,7 +99,7 @@ def enter_new(argv: "list[str]", *, network: bool) -> int:
     os.chroot(".")
     os.chdir("/")
     os.close(root)
-    return ready[0]
+    return ready[0], hold[1]
 
 
 def gathered(pipe: int) -> bytes:
@@ -162,8 +165,9 @@ class Shell:
 
 
 class Inside:
-    def __init__(self, control: Control, alive: int, spec: "dict[str, Any]") -> None:
-        self.control, self.alive, self.spec = control, alive, spec
+    def __init__(self, control: Control, first: "tuple[int, int]", spec: "dict[str, Any]") -> None:
+        self.control, self.spec = control, spec
+        self.alive, self.asks = first
         self.folder = spec["workdir"]
         os.umask(0o022)
         try:
@@ -224,6 +228,9 @@ class Inside:
                 case "start" | "ask":
                     answer, answers = self.asked(head, body)
                     self.send({"id": head["id"], **answer}, answers)
+                case "lives":
+                    if self.lives():
+                        self.send({"lives": True})
                 case "read":
                     self.send({"id": head["id"]}, read(head["path"], head["most"]))
                 case "write":
@@ -232,6 +239,14 @@ class Inside:
         except (OSError, ValueError) as error:
             words = getattr(error, "strerror", None) or str(error)
             self.send({"id": head["id"], "error": words})
+
+    def lives(self) -> bool:
+        """Return whether the first program answers: one that was just killed does not, before it ends."""
+        try:
+            os.write(self.asks, b"\n")
+        except OSError:
+            return False
+        return readable(self.alive, START_SECONDS) and bool(os.read(self.alive, PIECE))
 
     def asked(self, head: "dict[str, Any]", body: bytes) -> "tuple[dict[str, Any], bytes]":
         """Start the program, or ask it. A message from outside ends it meanwhile."""

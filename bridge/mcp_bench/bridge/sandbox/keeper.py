@@ -36,7 +36,7 @@ sys.path.append(ROOT)
 from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants  # noqa: E402
 from mcp_bench.bridge.process.limits import TICK_SECONDS, Watch, lower_own  # noqa: E402
 from mcp_bench.bridge.sandbox import bubblewrap, changes, inside, kernel, skeleton  # noqa: E402
-from mcp_bench.bridge.sandbox.channel import Incoming, packed, write_all  # noqa: E402
+from mcp_bench.bridge.sandbox.channel import Incoming, answers, packed, write_all  # noqa: E402
 
 sys.path.remove(ROOT)
 
@@ -302,6 +302,8 @@ class Keeper:
                 case "place":
                     skeleton.make_tree(f"trees/{head['tree']}", head["files"], body)
                 case "halt":
+                    if self.link is not None and not (self.again or answers(self.link, self.incoming, send)):
+                        self.died()
                     self.halt()
                 case "changes":
                     numbers = range(self.first, self.number + 1)
@@ -315,7 +317,7 @@ class Keeper:
                 case _ if self.link is not None:
                     self.passed = head["id"]
                     with suppress(OSError):  # it has ended: `died` answers
-                        self.link.sendall(packed(head, body))
+                        self.link.sendall(packed(head, body), socket.MSG_NOSIGNAL)
                     return
                 case _:
                     answer["error"] = self.over or "the sandbox has ended"

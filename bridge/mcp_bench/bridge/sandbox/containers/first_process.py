@@ -113,8 +113,8 @@ class Pieces:
 
 class FirstProcess(Inside):
     def __init__(self, streams: Streams, spec: "dict[str, Any]", files: Files, *, memory: bool) -> None:
-        alive, self.held = os.pipe()  # never ends before this process does
-        super().__init__(streams, alive, spec)
+        # a pipe that never ends before this process does
+        super().__init__(streams, os.pipe(), spec)
         self.files, self.halted, self.handled = files, "", 0
         self.measured = {**spec["limits"], "processes": 2 * spec["limits"]["processes"] + 64}
         if memory:  # the kernel's own limit
