@@ -30,6 +30,15 @@ class HttpEntry:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SocketEntry:
+    """A server behind a Unix socket, which speaks as on stdio once it got a line with the token."""
+
+    name: str
+    path: str
+    token: str
+
+
 def read_config(path: Path, name: str | None = None) -> StdioEntry | HttpEntry:
     """Return the entry `name`, by default the only one.
 

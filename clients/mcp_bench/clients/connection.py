@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 import anyio
 import httpx2
 import mcp_types as types
+from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.message import SessionMessage
 
-from mcp_bench.clients.config import HttpEntry, StdioEntry
+from mcp_bench.clients.config import HttpEntry, SocketEntry, StdioEntry
 from mcp_bench.clients.events import ClientError
 
+Entry = StdioEntry | HttpEntry | SocketEntry
+Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 HTTP_TIMEOUT = httpx2.Timeout(30, read=None)  # a tool can take long
 MAX_SSE_EVENT = 64 * 1024 * 1024  # bytes; tool results can be large
 
@@ -66,7 +70,7 @@ class Connection:
 
 
 @asynccontextmanager
-async def connect(entry: StdioEntry | HttpEntry, seconds: float) -> AsyncIterator[Connection]:
+async def connect(entry: Entry, seconds: float) -> AsyncIterator[Connection]:
     """Connect, negotiate, and list the tools, all within `seconds`.
 
     Raises:
@@ -86,7 +90,9 @@ async def connect(entry: StdioEntry | HttpEntry, seconds: float) -> AsyncIterato
         raise ClientError("mcp", f"MCP server {entry.name!r}: {_reason(error, seconds)}") from error
 
 
-async def _client(entry: StdioEntry | HttpEntry, stack: AsyncExitStack) -> Client:
+async def _client(entry: Entry, stack: AsyncExitStack) -> Client:
+    if isinstance(entry, SocketEntry):
+        return Client(_socket_client(entry))
     if isinstance(entry, StdioEntry):
         return Client(
             StdioServerParameters(
@@ -95,6 +101,43 @@ async def _client(entry: StdioEntry | HttpEntry, stack: AsyncExitStack) -> Clien
         )
     http = await stack.enter_async_context(httpx2.AsyncClient(headers=entry.headers, timeout=HTTP_TIMEOUT))
     return Client(streamable_http_client(entry.url, http_client=http, max_sse_event_size=MAX_SSE_EVENT))
+
+
+@asynccontextmanager
+async def _socket_client(entry: SocketEntry) -> AsyncIterator[Streams]:
+    """Open a transport over a Unix socket, framed as stdio is."""
+    incoming, read = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    write, outgoing = anyio.create_memory_object_stream[SessionMessage](0)
+    async with await anyio.connect_unix(entry.path) as stream, incoming, read, write, outgoing:
+
+        async def receive() -> None:
+            rest = bytearray()
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                async for chunk in stream:
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    for line in lines:
+                        await incoming.send(_message(line))
+            await incoming.aclose()  # the session sees that the server has ended
+
+        async def send() -> None:
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+                await stream.send(entry.token.encode() + b"\n")
+                async for one in outgoing:
+                    text = one.message.model_dump_json(by_alias=True, exclude_unset=True)
+                    await stream.send(text.encode() + b"\n")
+
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(receive)
+            tasks.start_soon(send)
+            yield read, write
+            tasks.cancel_scope.cancel()
+
+
+def _message(line: bytes | bytearray) -> SessionMessage | Exception:
+    try:
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(bytes(line), by_name=False))
+    except ValueError as error:
+        return error
 
 
 async def _list_tools(client: Client) -> list[Tool]:

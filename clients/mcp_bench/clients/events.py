@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
 
 ErrorKind = Literal["endpoint", "login", "mcp", "usage", "context"]
 MAX_DETAIL = 1000
+taker: ContextVar[Callable[[str], object] | None] = ContextVar("taker", default=None)
+"""Takes the lines in place of stdout, for a client that is a part of another process."""
 
 
 class ClientError(Exception):
@@ -77,5 +80,9 @@ def say_final(answer: str, stopped: str | None = None) -> None:
 
 
 def _write(event: Mapping[str, Any]) -> None:
-    sys.stdout.write(json.dumps(event) + "\n")  # ASCII only: safe in any locale, always one line
+    line = json.dumps(event) + "\n"  # ASCII only: safe in any locale, always one line
+    if (take := taker.get()) is not None:
+        take(line)
+        return
+    sys.stdout.write(line)
     sys.stdout.flush()

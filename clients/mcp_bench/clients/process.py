@@ -81,16 +81,21 @@ def read_stdin(what: str) -> str:
 def run(client: Callable[[], Awaitable[None]]) -> NoReturn:
     """Run a client and exit."""
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr)
+    sys.exit(anyio.run(finished, client, sys.stderr.write))
+
+
+async def finished(client: Callable[[], Awaitable[None]], complain: Callable[[str], object]) -> int:
+    """Let a client work, and return its exit code; `complain` gets the text of an error."""
     try:
-        anyio.run(client)
+        await client()
     except BaseException as error:
         failure = next(client_errors(error), None)
         if failure is None:
             raise
         say_error(failure.kind, failure.detail)
-        sys.stderr.write(f"Error: {failure.detail}\n")
-        sys.exit(2 if failure.kind == "usage" else 1)
-    sys.exit(0)
+        complain(f"Error: {failure.detail}\n")
+        return 2 if failure.kind == "usage" else 1
+    return 0
 
 
 def client_errors(error: BaseException) -> Iterator[ClientError]:

@@ -39,6 +39,9 @@ class Capabilities:
     inside: bool = False
     """It can be started in the sandbox of a task: it needs its program, its private home, its model endpoint,
     and nothing else of the machine."""
+    in_process: bool = False
+    """It can be a part of the referee's process: the first module of its launch's `warm_start` has a `serve`
+    like that of `mcp_bench.clients.chat.__main__`. Only for agents of ours without tools of their own."""
 
 
 @dataclass(frozen=True)

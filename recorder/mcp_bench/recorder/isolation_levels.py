@@ -7,6 +7,10 @@ they start, so it imports nothing.
 LEVELS = ("none", "landlock", "bwrap", "uid")
 SEALING = LEVELS[1:]
 """Levels that keep an agent from reading its grade."""
+IN_PROCESS = "in-process"
+"""The agent is no program of its own, but a part of the referee. Only for our own clients without a shell."""
+OPEN = ("none", IN_PROCESS)
+"""Nothing is refused to an agent."""
 LIST = f"{', '.join(LEVELS[:-1])} or {LEVELS[-1]}"
 """The levels in a sentence."""
 

@@ -24,7 +24,7 @@ from mcp_bench.bridge.cli.options import (
 )
 from mcp_bench.bridge.engines.parallel import AUTO, EngineName, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
-from mcp_bench.recorder.isolation_levels import LEVELS, LIST, SEALING
+from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.run.choices import Choices
@@ -194,14 +194,15 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 )
 @click.option(
     "--isolation",
-    type=click.Choice(["auto", *LEVELS]),
+    type=click.Choice(["auto", *LEVELS, IN_PROCESS]),
     default="auto",
     metavar="LEVEL",
     envvar="MCP_BENCH_ISOLATION",
     show_default=True,
     show_envvar=True,
     help=f"How the agent is isolated from grades, recordings and other episodes: {LIST}. `auto` is "
-    "the strongest level that works here.",
+    "the strongest level that works here. `in-process` makes chat or one-action a part of this process: that "
+    "takes less time, and isolates nothing.",
 )
 @click.option(
     "--sandbox",

@@ -34,6 +34,7 @@ from mcp_bench.plugins.contracts import (
     Tools,
     Transcript,
 )
+from mcp_bench.recorder.isolation_levels import OPEN
 from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark
@@ -146,7 +147,7 @@ async def confine(
     Args:
         door: of the task's sandbox, if the agent works there.
     """
-    if setup.level.name == "none":
+    if setup.level.name in OPEN:
         return None
     needs = await anyio.to_thread.run_sync(access, setup.installation, launch, folder.path, environ)
     if door is not None:
@@ -183,7 +184,7 @@ def launch_request(
         reference=reference,
         ready=folder.ready,
         native=setup.home == "native",
-        isolated=setup.level.name != "none" or door is not None,
+        isolated=setup.level.name not in OPEN or door is not None,
     )
 
 

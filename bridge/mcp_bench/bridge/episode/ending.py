@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 import anyio
 
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess
+from mcp_bench.bridge.process.in_process import InProcessAgent
 from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.store.run_folder import RunFolder
 
@@ -17,7 +18,7 @@ LAST_WORDS_SECONDS = 15.0
 
 
 async def until_over(
-    process: AgentProcess, timeout: float, cut_off: Callable[[], Awaitable[Termination]]
+    process: AgentProcess | InProcessAgent, timeout: float, cut_off: Callable[[], Awaitable[Termination]]
 ) -> Termination:
     """Wait for the agent to exit; stop it after `timeout` seconds, or when the attempt must end.
 
@@ -48,7 +49,7 @@ async def until_over(
     return "agent_exit" if process.exit_code == 0 else "crash"
 
 
-def note_ending(run: RunFolder, episode: str, process: AgentProcess) -> None:
+def note_ending(run: RunFolder, episode: str, process: AgentProcess | InProcessAgent) -> None:
     """Store why an agent was ended, and what could not be. It is the agent's doing, so it is graded."""
     if process.over:
         run.recording.flag(episode, "over_limit", process.over)

@@ -26,6 +26,7 @@ from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns
+from mcp_bench.recorder.isolation_levels import OPEN
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
 from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.store.reader import RunReader
@@ -145,7 +146,7 @@ async def play(
             seen = fault.kind == "endpoint_error" and attempt.endpoint_failed
             attempt.invalidate(fault.kind, fault.detail, on_its_word=not (seen or fault.ours))
         if not attempt.seen.greeted:
-            hint = "" if setup.level.name == "none" else f" Did {setup.level.name} isolation block it?"
+            hint = "" if setup.level.name in OPEN else f" Did {setup.level.name} isolation block it?"
             attempt.invalidate(
                 "never_connected",
                 f"the agent never connected: was its configuration read?{hint}",

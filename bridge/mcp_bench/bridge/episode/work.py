@@ -6,8 +6,8 @@ An agent that continues its session is launched once for each turn of its user.
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -31,16 +31,19 @@ from mcp_bench.bridge.episode.reply_tool import continues, conversing, user_turn
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.harness.world import described, equipped
 from mcp_bench.bridge.isolation.level import Confinement
-from mcp_bench.bridge.process.agent import LaunchError, agent_process
+from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
+from mcp_bench.bridge.process.in_process import InProcessAgent, agent_in_process
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.bridge.tap.traffic import Traffic
 from mcp_bench.bridge.wire.admission import Gate
-from mcp_bench.bridge.wire.backend import WorldBackend
+from mcp_bench.bridge.wire.backend import SERVER_NAME, WorldBackend
 from mcp_bench.bridge.wire.command_backend import CommandBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
+from mcp_bench.clients.config import SocketEntry
 from mcp_bench.plugins.contracts import AgentOutput, Launch, Resumes
 from mcp_bench.recorder.conversations.user_turns import LEFT, with_heard
+from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.contracts import ToolSpec, World
@@ -195,25 +198,20 @@ class Launches:
         if self.door is not None:
             environ = self.door.environment(environ)
         forks = setup.fork_server if self.door is None else None
-        fork = forks.fork(launch.warm_start) if forks else None
-        async with (
-            agent_process(launch.stdin, stdout, stderr, fork) as process,
-            anyio.create_task_group() as tasks,
-        ):
+        place: AbstractAsyncContextManager[AgentProcess | InProcessAgent]
+        if setup.level.name == IN_PROCESS:
+            server = SocketEntry(SERVER_NAME, str(folder.socket), folder.token)
+            place = agent_in_process(launch, stdout, stderr, server)
+        else:
+            fork = forks.fork(launch.warm_start) if forks else None
+            place = agent_process(launch.stdin, stdout, stderr, fork)
+        async with place as process, anyio.create_task_group() as tasks:
             wire.gate.root = process.supervisor_pid
             await tasks.start(wire.serve)
             if self.capture is not None:
                 self.capture.root = process.supervisor_pid
             try:
-                if not self._confinement:
-                    self._confinement.append(
-                        await confine(setup, launch, folder, environ, self.held, self.door)
-                    )
-                await process.launch(
-                    launch.argv, environ, folder.workdir,
-                    confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
-                    limits=(setup.limits, folder.path),
-                )  # fmt: skip
+                await self._start(process, launch, environ, warm=forks is not None)
                 left = max(self.end - anyio.current_time(), 0.0)
                 attempt.termination = await until_over(process, left, wire.cut_off)
                 attempt.exit_code = process.exit_code
@@ -225,6 +223,27 @@ class Launches:
         return AgentOutput(
             stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ, folder.held_home
         )
+
+    async def _start(
+        self, process: AgentProcess | InProcessAgent, launch: Launch, environ: Mapping[str, str], *,
+        warm: bool,
+    ) -> None:  # fmt: skip
+        """Start the agent.
+
+        Raises:
+            LaunchError: it could not be started.
+        """
+        if isinstance(process, InProcessAgent):
+            process.start(environ)
+            return
+        setup, folder = self.setup, self.folder
+        if not self._confinement:
+            self._confinement.append(await confine(setup, launch, folder, environ, self.held, self.door))
+        await process.launch(
+            launch.argv, environ, folder.workdir,
+            confinement=self._confinement[0], warm_start=launch.warm_start if warm else None,
+            limits=(setup.limits, folder.path),
+        )  # fmt: skip
 
     def read(self, output: AgentOutput) -> bool:
         """Read the agent's transcript of all launches so far; return whether that was possible."""

@@ -1,4 +1,4 @@
-"""`none`: the agent is an ordinary process of the user."""
+"""`none`: the agent is an ordinary process of the user. `in-process`: it is a part of the referee."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from contextlib import contextmanager
 
 from mcp_bench.bridge.isolation.level import Access, Level
 from mcp_bench.bridge.isolation.support import Support
+from mcp_bench.recorder.isolation_levels import IN_PROCESS
 
 
 class Unconfined:
-    name = "none"
+    def __init__(self, name: str = "none") -> None:
+        self.name = name
 
     def support(self) -> Support:
         return Support(True, "needs nothing")
@@ -24,3 +26,4 @@ class Unconfined:
 
 
 LEVEL: Level = Unconfined()
+WITHIN: Level = Unconfined(IN_PROCESS)

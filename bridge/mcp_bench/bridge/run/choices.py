@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model
 from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.bridge.roles.models import RoleLimits
 from mcp_bench.bridge.sandbox.names import AUTO, ENGINES
-from mcp_bench.recorder.isolation_levels import LEVELS, SEALING
+from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, SEALING
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.host import ROLES
 
@@ -97,7 +97,7 @@ class Choices:
             url = getattr(self, name)
             if url is not None and not is_http_url(url):
                 raise WrongUseError(f"{name}: {url!r} is not an http:// or https:// URL")
-        levels = (("isolation", self.isolation, ("auto", *LEVELS)),
+        levels = (("isolation", self.isolation, ("auto", *LEVELS, IN_PROCESS)),
                   ("require_isolation", self.require_isolation, SEALING))  # fmt: skip
         for name, level, known in levels:
             if level is not None and level not in known:

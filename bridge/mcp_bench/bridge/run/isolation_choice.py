@@ -18,7 +18,7 @@ from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.run.preflight import Verdict, preflight
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.plugins.contracts import Launch
-from mcp_bench.recorder.isolation_levels import LEVELS, strength
+from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, OPEN, strength
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 AUTO = "auto"
@@ -82,7 +82,9 @@ def placed(setup: Setup, isolation: str) -> Setup:
 
 def check_level(setup: Setup, level: Level) -> Verdict:
     """Return whether a level works on this machine for this agent."""
-    if level.name == "none":
+    if level.name == IN_PROCESS and not setup.agent.capabilities.in_process:
+        return Verdict(level.name, trouble=f"agent {setup.agent.name!r} is a program of its own")
+    if level.name in OPEN:
         return Verdict(level.name)
     support = level.support()
     if not support.works:

@@ -27,6 +27,7 @@ from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.sandbox.runners.configured import configured
+from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
@@ -145,7 +146,9 @@ def run_to_end(
 
 def isolation_lines(setup: Setup) -> Iterator[str]:
     """Yield how the agent is isolated, or why it is not."""
-    if setup.level.name != "none":
+    if setup.level.name == IN_PROCESS:
+        yield f"Isolation: {IN_PROCESS}, the agent is a part of this process"
+    elif setup.level.name != "none":
         yield f"Isolation: {setup.level.name}, {len(setup.probes)} probes passed"
     elif setup.refused_levels:
         reasons = "; ".join(setup.refused_levels)

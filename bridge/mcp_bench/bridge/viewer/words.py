@@ -8,6 +8,7 @@ from mcp_bench.recorder.store.reader import StoredEpisode
 
 ISOLATION = {
     "none": "The agent ran as you, and could have read your files, recordings and grades among them.",
+    "in-process": "The agent was a part of the recorder. It had the world's tools, and no others.",
     "landlock": "The kernel (Landlock) kept the agent away from grades, recordings and other episodes.",
     "bwrap": "A sandbox (bubblewrap) kept the agent away from grades, recordings and other episodes.",
     "uid": "Another user and a sandbox kept the agent away from grades, recordings and other episodes.",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from mcp_bench.clients.chat.loop import NOTHING, converse
@@ -15,9 +16,9 @@ from mcp_bench.clients.chat.options import choose_provider, open_provider, parse
 from mcp_bench.clients.chat.provider import Provider, Usage
 from mcp_bench.clients.chat.toolbox import Toolbox
 from mcp_bench.clients.config import read_config
-from mcp_bench.clients.connection import connect
-from mcp_bench.clients.events import ClientError
-from mcp_bench.clients.process import read_stdin, run
+from mcp_bench.clients.connection import Entry, connect
+from mcp_bench.clients.events import ClientError, taker
+from mcp_bench.clients.process import finished, read_stdin, run
 
 DESCRIPTION = """\
 Solve the task on stdin with a chat model and the tools of an MCP server.
@@ -37,11 +38,14 @@ def arguments() -> argparse.ArgumentParser:
     return result
 
 
-async def solve(options: argparse.Namespace) -> None:
-    server = read_config(options.mcp_config, options.server)
-    prompt = read_stdin("the task")
-    name = choose_provider(options.provider, os.environ)
-    chosen = settings(options, name, os.environ)
+async def solve(options: argparse.Namespace, server: Entry, prompt: str, environ: Mapping[str, str]) -> None:
+    """Have the conversation about a task, and report it as events.
+
+    Raises:
+        ClientError: the model endpoint or the MCP server failed, or an option makes no sense.
+    """
+    name = choose_provider(options.provider, environ)
+    chosen = settings(options, name, environ)
     async with connect(server, options.connect_timeout) as connection:
         toolbox = Toolbox(connection, one_action=options.one_action)
         provider = open_provider(name, chosen, prompt, toolbox.offered)
@@ -72,9 +76,31 @@ def keep(provider: Provider, path: Path, used: Usage) -> None:
     path.write_text(json.dumps({"messages": provider.messages, "usage": used.as_dict()}), encoding="utf-8")
 
 
+async def serve(
+    words: Sequence[str], server: Entry, prompt: str, environ: Mapping[str, str],
+    take: Callable[[str], object], complain: Callable[[str], object],
+) -> int:  # fmt: skip
+    """Do what `main` does, as a part of another process, and return the exit code.
+
+    Args:
+        words: the command line.
+        server: in place of the one that it names.
+        prompt: what stdin would have.
+        environ: the environment.
+        take: gets each event.
+        complain: gets what stderr would.
+    """
+    taker.set(take)
+    return await finished(lambda: solve(arguments().parse_args(words), server, prompt, environ), complain)
+
+
 def main() -> None:
     options = arguments().parse_args()
-    run(lambda: solve(options))
+    run(
+        lambda: solve(
+            options, read_config(options.mcp_config, options.server), read_stdin("the task"), os.environ
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -24,6 +24,7 @@ from mcp_bench.clients.chat.provider import (
     parse_arguments,
     refusal,
     sendable,
+    through_proxy,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -47,6 +48,7 @@ class AnthropicMessages:
             base_url=settings.base_url,
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
+            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=through_proxy(settings.base_url)),
         )
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         self._request: dict[str, Any] = {

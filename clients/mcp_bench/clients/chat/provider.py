@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from mcp_bench.clients.connection import Outcome
 from mcp_bench.clients.events import ClientError, ErrorKind
@@ -127,6 +128,11 @@ OVERFLOW = re.compile(
 """The wordings of endpoints; there is no common code. They are those of `mcp_bench.plugins.output`."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
 """A limit of tokens per minute is not an overflow, whatever its status is."""
+
+
+def through_proxy(url: str | None) -> bool:
+    """Return whether the user's proxy (HTTP_PROXY) is for an endpoint: not if that is on this machine."""
+    return urlsplit(url or "").hostname not in ("127.0.0.1", "::1", "localhost")
 
 
 def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:

@@ -29,7 +29,13 @@ class Chat(own_client.OwnClient):
     name = "chat"
     summary = "Our own agent loop over any OpenAI-compatible endpoint or the Anthropic API."
     capabilities = Capabilities(
-        reports_usage=True, reports_reasoning=True, needs_model=True, http=True, system=True, inside=True
+        reports_usage=True,
+        reports_reasoning=True,
+        needs_model=True,
+        http=True,
+        system=True,
+        inside=True,
+        in_process=True,
     )
     needs = Needs(
         login=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
