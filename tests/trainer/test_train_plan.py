@@ -141,7 +141,7 @@ def test_a_plan_for_learning_from_reward_has_the_engine() -> None:
     assert (
         found["cache"] == 16 * 1024 * 2 * 3 * 2 * 64 * 4
     )  # requests, tokens, both, layers, heads, sizes, bytes
-    half = _plan("tiny-cpu-grpo", "--set", "rl.row_tokens=4096")["learning"]
+    half = _plan("tiny-cpu-grpo", "--set", "rl.row_tokens=1024")["learning"]
     assert [2 * half[part] for part in ("activations", "logits")] == [found["activations"], found["logits"]]
     assert _plan("tiny-cpu")["learning"] is None
     assert found["engine"] == 0

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cli.train import train
-from mcp_bench.trainer.rl.collect import variables
+from mcp_bench.trainer.rl.collect import isolation, variables
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -20,6 +20,23 @@ ROOT = "http://127.0.0.1:1/secret"
 @pytest.mark.parametrize("agent", ["chat", "one-action", "search"])
 def test_agents_over_chat_completions(agent: str) -> None:
     assert variables(agent, ROOT)["OPENAI_BASE_URL"] == f"{ROOT}/v1"
+
+
+@pytest.mark.parametrize(
+    ("agent", "options", "environ", "added"),
+    [
+        ("chat", (), {}, ["--isolation", "in-process"]),
+        ("one-action", ("--agent-option", "max_steps=4"), {}, ["--isolation", "in-process"]),
+        ("search", (), {}, []),
+        ("chat", ("--isolation=auto",), {}, []),
+        ("chat", ("--tools", "all"), {}, []),
+        ("chat", (), {"MCP_BENCH_ISOLATION": "uid"}, []),
+    ],
+)
+def test_our_client_is_a_part_of_the_recorder_unless_told_otherwise(
+    agent: str, options: tuple[str, ...], environ: dict[str, str], added: list[str]
+) -> None:
+    assert isolation(agent, options, environ) == added
 
 
 @pytest.mark.parametrize("agent", ["oracle", "noop"])

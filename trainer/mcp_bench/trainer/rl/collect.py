@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +29,7 @@ from mcp_bench.trainer.rl.tokens import make_rows, read_sampled
 TRAIN = "train"
 APIS = ("chat-completions", "responses", "anthropic-messages")
 """What the policy's server speaks."""
+ISOLATION = "MCP_BENCH_ISOLATION"
 ISOLATING = ("--isolation", "--require-isolation", "--tools", "--engine")
 """Options of `record` that choose where the agent works."""
 
@@ -79,7 +80,7 @@ class Rollouts:
             *self.settings.record_options,
             *more,
         ]
-        arguments += isolation(self.settings)
+        arguments += isolation(self.settings.agent, self.settings.record_options, os.environ)
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
         begun, log = folder / f"{name}.begun", folder / "record.log"
         done = once(
@@ -89,13 +90,14 @@ class Rollouts:
         return str(done["run"])
 
 
-def isolation(settings: RunSettings) -> list[str]:
-    """Return the option that makes `chat` a part of the recorder, unless the user chose the isolation.
+def isolation(agent: str, record_options: Sequence[str], environ: Mapping[str, str]) -> list[str]:
+    """Return the option that makes our own client a part of the recorder, unless the user chose otherwise.
 
-    It has the world's tools only, so there is nothing to keep it from, and an episode takes a fifth less.
+    It has the world's tools only, so there is nothing to keep it from, and an episode takes much less time.
     """
-    chosen = any(word.partition("=")[0] in ISOLATING for word in settings.record_options)
-    if settings.agent != Chat.name or chosen or "MCP_BENCH_ISOLATION" in os.environ:
+    plugin: Agent = load("agent", agent)()
+    chosen = any(word.partition("=")[0] in ISOLATING for word in record_options)
+    if not plugin.capabilities.in_process or chosen or environ.get(ISOLATION):
         return []
     return ["--isolation", IN_PROCESS]
 
