@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -138,5 +139,4 @@ def unlikely(scores: torch.Tensor, least: float) -> torch.Tensor:
         scores: logits, shape (..., vocabulary).
         least: the fraction.
     """
-    chances = scores.softmax(dim=-1)
-    return chances < least * chances.amax(dim=-1, keepdim=True)
+    return scores < scores.amax(dim=-1, keepdim=True) + math.log(least)

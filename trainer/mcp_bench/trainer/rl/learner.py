@@ -255,19 +255,19 @@ class Learner:
         """Return the logits before sampled tokens, shape (tokens, vocabulary), the tokens and their rows."""
         longest = max(len(one.row.tokens) for one in batch)
         ids = torch.zeros((len(batch), longest), dtype=torch.int64)
-        mask, chosen = torch.zeros_like(ids), torch.zeros_like(ids, dtype=torch.bool)
+        chosen = torch.zeros_like(ids, dtype=torch.bool)
         for number, one in enumerate(batch):
             length = len(one.row.tokens)
             ids[number, :length] = torch.from_numpy(one.row.tokens)
-            mask[number, :length] = 1
             chosen[number, :length] = torch.from_numpy(one.row.sampled)
         device = next(model.parameters()).device
-        ids, mask, chosen = ids.to(device), mask.to(device), chosen.to(device)
+        ids, chosen = ids.to(device), chosen.to(device)
         wanted = chosen[:, 1:]  # the logits at a token are for the next one
         places = wanted.any(dim=0).nonzero()[:, 0]
         keep = {"logits_to_keep": places} if takes_places(model) else {}
+        # no mask: padding is on the right, where nothing looks, and attention is faster without one
         with torch.autocast(device.type, dtype=self._precision, enabled=self._precision is not None):
-            made = model(input_ids=ids, attention_mask=mask, use_cache=False, **keep).logits
+            made = model(input_ids=ids, use_cache=False, **keep).logits
         if not keep:
             made = made[:, places]
         return (
