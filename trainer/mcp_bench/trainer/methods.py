@@ -8,14 +8,11 @@ Pairwise = Literal["dpo", "kto"]
 """From pairs of attempts."""
 Method = Literal["sft", Pairwise]
 """The commands of `mcp-bench train` that train on files."""
-Imitation = Literal["sft", "rft"]
-"""A turn of the loop that trains the base on good attempts."""
-Online = Literal["grpo", "dr-grpo", "rloo", "gspo", "cispo", "sdpo"]
+Online = Literal["rft", "grpo", "dr-grpo", "rloo", "gspo", "cispo", "sdpo"]
 """From live attempts."""
-Learning = Literal[Online, "rft", "opd"]
-"""The algorithms of `mcp-bench train rl`: its `rft` imitates attempts as they are made, its `opd` follows
-another model."""
-Algorithm = Literal[Imitation, Pairwise, Online]
-"""How later turns of the loop learn. `sft`: the base imitates the teacher and the best own attempts. `rft`:
-the base imitates the own attempts only. `dpo` and `kto`: the best model learns from pairs of its attempts.
-The others: the best model learns online, by `train rl`."""
+Learning = Literal[Online, "opd"]
+"""The algorithms of `mcp-bench train rl`: `opd` follows another model."""
+Algorithm = Literal["sft", Pairwise, Online]
+"""How later turns of the loop learn. `sft`: the base imitates the teacher and the best own attempts. `dpo`
+and `kto`: the best model learns from pairs of its attempts. The others: the best model learns online, by
+`train rl`."""

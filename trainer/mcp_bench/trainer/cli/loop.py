@@ -44,8 +44,8 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--algorithm", type=click.Choice(get_args(Algorithm)), default="sft", show_default=True,
-    help="How turns after the first learn. sft: from the teacher's and the best own attempts; rft: from the "
-    "own only; dpo, kto: from pairs of them; the others: online, as `train rl`.",
+    help="How turns after the first learn. sft: from the teacher's and the best own attempts; dpo, kto: from "
+    "pairs of these; the others: online, as `train rl`.",
 )  # fmt: skip
 @click.option(
     "--margin", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True,

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.methods import Algorithm, Imitation, Pairwise
+from mcp_bench.trainer.methods import Algorithm, Online, Pairwise
 
 
 class TrialSettings(BaseModel):
@@ -37,7 +37,7 @@ class TrialSettings(BaseModel):
 
 
 PAIRS = get_args(Pairwise)
-IMITATION = get_args(Imitation)
+ONLINE = get_args(Online)
 
 
 class LoopSettings(TrialSettings):

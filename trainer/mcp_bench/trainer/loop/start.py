@@ -11,7 +11,7 @@ from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.commands import refuse_own
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
-from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings, task_ids
+from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.refusals import can_learn
@@ -44,7 +44,7 @@ def begin(
     settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
     refuse_own(settings.record_options, OURS, "loop")
     _check_teacher(settings)
-    if settings.turns > 1 and settings.algorithm not in (*IMITATION, *PAIRS):
+    if settings.turns > 1 and settings.algorithm in ONLINE:
         can_learn(load_recipe(recipe, overrides)[1])
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]

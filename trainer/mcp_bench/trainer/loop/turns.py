@@ -9,7 +9,7 @@ from typing import Any
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.scores import SPLITS
-from mcp_bench.trainer.loop.settings import IMITATION, PAIRS, LoopSettings
+from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
 
@@ -66,14 +66,13 @@ def _trained(
 ) -> tuple[Outcome, Outcome]:
     """Return the results of the steps `curate` and `train` of a turn; `runs` gets the run of its attempts."""
     algorithm = steps.settings.algorithm if turn > 1 else "sft"
-    if algorithm not in (*IMITATION, *PAIRS):
+    if algorithm in ONLINE:
         return {}, folder.step(turn, "train", lambda: steps.learn(turn, best))
     if turn > 1:
         runs.append(_attempt(folder, steps, turn, best))
-    own = runs[1:] if algorithm == "rft" else runs
     pairs = algorithm in PAIRS
     curated = folder.step(
-        turn, "curate", lambda: steps.pair(turn, runs[-1]) if pairs else steps.curate(turn, own)
+        turn, "curate", lambda: steps.pair(turn, runs[-1]) if pairs else steps.curate(turn, runs)
     )
     if "why" in curated:
         return curated, {"model": None, "why": curated["why"]}
