@@ -81,9 +81,8 @@ def owners(local: int, remote: int) -> set[int]:
 
 
 def holds(root: int, inode: str) -> bool:
-    """Return whether `root` or a descendant has the socket open, or may have it: its files are unreadable."""
-    wanted = f"socket:[{inode}]"
-    return _has(root, wanted) or any(_has(pid, wanted) for pid in descendants(root))
+    """Return whether a descendant of `root` has the socket open, or may have it: its files are unreadable."""
+    return any(_has(pid, f"socket:[{inode}]") for pid in descendants(root))
 
 
 def _has(pid: int, socket: str) -> bool:

@@ -8,6 +8,7 @@ with the episode.
 from __future__ import annotations
 
 import logging
+import os
 import secrets
 import socket
 
@@ -125,7 +126,7 @@ class ModelCapture:
 
     async def _comes_from_agent(self, scope: Scope) -> bool:
         """Return whether the agent sends a request. Another one can have read the token in a command line."""
-        if self._peers is None:
+        if self._peers is None or self.root == os.getpid():  # an agent in this process shows it to nobody
             return self.root is not None
         origin = "foreign" if self.root is None else await self._peers.origin(scope, self.root)
         if origin == "foreign":
