@@ -6,9 +6,10 @@ import random
 from collections.abc import Callable, Sequence
 from typing import Any
 
-MEMORY = 0.7
-"""Weight of what is known of a family against its newest group."""
-LEAST = 0.1
+MEMORY = 0.9
+"""Weight of what is known of a family against its newest group. With less, the draws of a large step follow
+the luck of a few groups."""
+LEAST = 0.2
 """Weight of a family that is always or never solved: it may change."""
 
 
