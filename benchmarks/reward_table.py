@@ -214,13 +214,14 @@ def take(seed: Seed, methods: Sequence[str], found: dict[str, list[dict[str, Any
     episodes: int | None = None
     for name in methods:
         made = seed.method(name, start, episodes)
-        episodes = episodes or made.get("episodes")
+        used = made.get("episodes") or episodes
+        episodes = episodes or used
         if made["model"] is None:
             print(f"{seed.out.name}, {name}: {made['why']}")
             continue
         after = seed.measured(name, Path(made["model"]))
         gain = flips(before["run"], after["run"])["partial"]
-        found.setdefault(name, []).append({"scores": after, "episodes": episodes, "gain": gain})
+        found.setdefault(name, []).append({"scores": after, "episodes": used, "gain": gain})
 
 
 def main() -> None:
