@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from mcp_bench.clients.chat.__main__ import choose_provider
-from mcp_bench.clients.chat.provider import through_proxy
 from mcp_bench.clients.chat.toolbox import model_names
 from mcp_bench.clients.connection import Tool
 from tests.support.model_endpoint.endpoint import ModelEndpoint
@@ -75,18 +74,3 @@ def test_tool_names_fit_every_api_and_stay_apart() -> None:
     assert all(
         len(name) <= 64 and set(name) <= set("abcdefghijklmnopqrstuvwxyz_0123456789") for name in named
     )
-
-
-@pytest.mark.parametrize(
-    ("url", "proxied"),
-    [
-        ("http://127.0.0.1:8000/token/v1", False),
-        ("http://localhost/v1", False),
-        ("http://[::1]:1/v1", False),
-        ("https://api.openai.com/v1", True),
-        ("http://127.0.0.1.example.org/v1", True),
-        (None, True),
-    ],
-)
-def test_the_users_proxy_is_not_for_this_machine(url: str | None, proxied: bool) -> None:
-    assert through_proxy(url) is proxied

@@ -22,7 +22,7 @@ from typing import Any, Literal
 
 ErrorKind = Literal["endpoint", "login", "mcp", "usage", "context"]
 MAX_DETAIL = 1000
-taker: ContextVar[Callable[[str], object] | None] = ContextVar("taker", default=None)
+sink: ContextVar[Callable[[str], object] | None] = ContextVar("sink", default=None)
 """Takes the lines in place of stdout, for a client that is a part of another process."""
 
 
@@ -81,7 +81,7 @@ def say_final(answer: str, stopped: str | None = None) -> None:
 
 def _write(event: Mapping[str, Any]) -> None:
     line = json.dumps(event) + "\n"  # ASCII only: safe in any locale, always one line
-    if (take := taker.get()) is not None:
+    if (take := sink.get()) is not None:
         take(line)
         return
     sys.stdout.write(line)

@@ -14,7 +14,7 @@ from tests.support.bench_commands import Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import Script, script_from_reference
-from tests.support.talk_script import SPOKEN, TALK, spoken
+from tests.support.talk_script import ONE_ACTION, SPOKEN, TALK, spoken
 
 pytestmark = pytest.mark.system
 
@@ -42,8 +42,8 @@ def record(bench: Bench, endpoint: ModelEndpoint, *more: str, code: int = 0) -> 
         "record", "--agent", "chat", "--model", "scripted-1", "--base-url", endpoint.openai_url,
         "--isolation", IN_PROCESS, "--json", *more, code=code,
     )  # fmt: skip
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
 
 
 def contents(bench: Bench) -> dict[str, list[Any]]:
@@ -64,30 +64,41 @@ def test_it_leaves_the_recording_of_a_process(bench: Bench, tmp_path: Path) -> N
     other_bench = Bench(tmp_path / "other", dict(bench.environ))
     tasks = [word for task in TASKS for word in ("--task", task)]
     with ModelEndpoint(scripts(), api_key=KEY) as endpoint:
-        told = record(bench, endpoint, "--capture-llm", "--jobs", "3", *tasks)
+        summary = record(bench, endpoint, "--capture-llm", "--jobs", "3", *tasks)
     with ModelEndpoint(scripts(), api_key=KEY) as endpoint:
         record(other_bench, endpoint, "--capture-llm", *tasks, "--isolation", "none")
-    assert (told["strict"], told["invalid"]) == (1.0, 0)
+    assert (summary["strict"], summary["invalid"]) == (1.0, 0)
     assert contents(bench) == contents(other_bench)
     rows = bench.rows("select isolation from runs")
     assert [row["isolation"] for row in rows] == [IN_PROCESS]
     bench.run("verify")
 
 
-def test_it_hears_its_user(bench: Bench) -> None:
-    with ModelEndpoint(TALK) as endpoint:
-        told = record(bench, endpoint, "--benchmark", "counter", "--task", "talk")
-    assert told["strict"] == 1.0
+@pytest.mark.parametrize(("agent", "api"), [("chat", "openai"), ("one-action", "anthropic")])
+def test_it_hears_its_user(bench: Bench, agent: str, api: str) -> None:
+    with ModelEndpoint(TALK if agent == "chat" else ONE_ACTION) as endpoint:
+        url = endpoint.openai_url if api == "openai" else endpoint.anthropic_url
+        more = ("--agent", agent, f"--agent-option=provider={api}", "--base-url", url)
+        summary = record(bench, endpoint, "--benchmark", "counter", "--task", "talk", *more)
+    assert summary["strict"] == 1.0
     assert spoken(bench.rows("select role, content from messages order by position")) == SPOKEN
+
+
+def test_it_has_no_more_of_the_users_environment_than_a_process(bench: Bench) -> None:
+    users = {"HTTP_PROXY": "http://127.0.0.1:9", "OPENAI_CUSTOM_HEADERS": "Authorization: Bearer the-users"}
+    bench.environ |= users
+    with ModelEndpoint(scripts(), api_key=KEY) as endpoint:
+        summary = record(bench, endpoint, "--task", TASKS[0])
+    assert summary["strict"] == 1.0
 
 
 def test_its_failures_are_those_of_a_process(bench: Bench) -> None:
     with ModelEndpoint(scripts(), api_key=KEY) as endpoint:
         endpoint.fault = Fault(status=500, after=1)
-        told = record(
+        summary = record(
             bench, endpoint, "--task", TASKS[0], "--retries", "0", "--agent-option", "max_retries=0", code=1
         )
-    assert told["invalid"] == 1
+    assert summary["invalid"] == 1
     (episode,) = bench.rows("select invalid, exit_code from episodes")
     assert (episode["invalid"], episode["exit_code"]) == ("endpoint_error", 1)
 
@@ -96,7 +107,7 @@ def test_a_time_limit_ends_it(bench: Bench) -> None:
     with ModelEndpoint(scripts(), api_key=KEY) as endpoint:
         gate = Gate()
         endpoint.fault = Fault(gate=gate, after=1)
-        record(bench, endpoint, "--task", TASKS[0], "--timeout", "3")
+        record(bench, endpoint, "--task", TASKS[0], "--timeout", "10")
         gate.release.set()
     (episode,) = bench.rows("select invalid, termination from episodes")
     assert (episode["invalid"], episode["termination"]) == (None, "timeout")
@@ -107,13 +118,14 @@ def test_a_time_limit_ends_it(bench: Bench) -> None:
     [
         (("--agent", "oracle"), "agent 'oracle' is a program of its own"),
         (("--require-isolation", "landlock"), "the level is in-process"),
+        (("--server", "http://127.0.0.1:9/mcp", "--prompt", "Go."), "not for one at a URL"),
     ],
 )
 def test_what_it_does_not_go_with(bench: Bench, more: tuple[str, ...], says: str) -> None:
     with ModelEndpoint([]) as endpoint:
         done = bench.run(
             "record", "--agent", "chat", "--model", "scripted-1", "--base-url", endpoint.openai_url,
-            "--task", TASKS[0], "--isolation", IN_PROCESS, *more, code=None,
+            *(() if "--server" in more else ("--task", TASKS[0])), "--isolation", IN_PROCESS, *more, code=None,
         )  # fmt: skip
     assert done.returncode != 0
     assert says in " ".join(done.stderr.split())

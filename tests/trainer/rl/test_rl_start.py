@@ -33,7 +33,7 @@ def test_agents_over_chat_completions(agent: str) -> None:
         ("chat", (), {"MCP_BENCH_ISOLATION": "uid"}, []),
     ],
 )
-def test_our_client_is_a_part_of_the_recorder_unless_told_otherwise(
+def test_our_client_is_a_part_of_the_recorder_unless_the_user_chose(
     agent: str, options: tuple[str, ...], environ: dict[str, str], added: list[str]
 ) -> None:
     assert isolation(agent, options, environ) == added

@@ -6,7 +6,7 @@ An agent that continues its session is launched once for each turn of its user.
 from __future__ import annotations
 
 import socket
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -211,7 +211,15 @@ class Launches:
             if self.capture is not None:
                 self.capture.root = process.supervisor_pid
             try:
-                await self._start(process, launch, environ, warm=forks is not None)
+                if not self._confinement:
+                    self._confinement.append(
+                        await confine(setup, launch, folder, environ, self.held, self.door)
+                    )
+                await process.launch(
+                    launch.argv, environ, folder.workdir,
+                    confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
+                    limits=(setup.limits, folder.path),
+                )  # fmt: skip
                 left = max(self.end - anyio.current_time(), 0.0)
                 attempt.termination = await until_over(process, left, wire.cut_off)
                 attempt.exit_code = process.exit_code
@@ -223,27 +231,6 @@ class Launches:
         return AgentOutput(
             stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ, folder.held_home
         )
-
-    async def _start(
-        self, process: AgentProcess | InProcessAgent, launch: Launch, environ: Mapping[str, str], *,
-        warm: bool,
-    ) -> None:  # fmt: skip
-        """Start the agent.
-
-        Raises:
-            LaunchError: it could not be started.
-        """
-        if isinstance(process, InProcessAgent):
-            process.start(environ)
-            return
-        setup, folder = self.setup, self.folder
-        if not self._confinement:
-            self._confinement.append(await confine(setup, launch, folder, environ, self.held, self.door))
-        await process.launch(
-            launch.argv, environ, folder.workdir,
-            confinement=self._confinement[0], warm_start=launch.warm_start if warm else None,
-            limits=(setup.limits, folder.path),
-        )  # fmt: skip
 
     def read(self, output: AgentOutput) -> bool:
         """Read the agent's transcript of all launches so far; return whether that was possible."""

@@ -179,7 +179,7 @@ async def agent_process(
     Raises:
         LaunchError: its supervisor could not be started.
     """
-    with _launch_errors(), TemporaryFile() as feed, open_log(stdout) as out:
+    with launch_errors(), TemporaryFile() as feed, open_log(stdout) as out:
         feed.write(stdin)
         feed.seek(0)
         supervised = None
@@ -201,7 +201,7 @@ async def piped_process(
     Raises:
         LaunchError: its supervisor could not be started.
     """
-    with _launch_errors():
+    with launch_errors():
         pipe = subprocess.PIPE
         process, control = await _with_room(lambda: _start_supervisor(pipe, pipe, stderr))
     assert process.stdin is not None and process.stdout is not None  # noqa: S101 - they are pipes
@@ -270,7 +270,7 @@ def end_all_at_once() -> None:
 
 
 @contextmanager
-def _launch_errors() -> Iterator[None]:
+def launch_errors() -> Iterator[None]:
     """Convert errors such as a full disk or too many open files."""
     try:
         yield

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import signal
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
@@ -18,12 +18,10 @@ from typing import IO
 import anyio
 from anyio.abc import TaskGroup
 
-from mcp_bench.bridge.process.agent import LaunchError
+from mcp_bench.bridge.process.agent import launch_errors
 from mcp_bench.bridge.process.log_file import open_log
 from mcp_bench.clients.config import SocketEntry
 from mcp_bench.plugins.contracts import Launch
-
-Serve = Callable[..., Awaitable[int]]
 
 
 class InProcessAgent:
@@ -39,8 +37,9 @@ class InProcessAgent:
         self._tasks, self._serve = tasks, serve
         self._scope, self._done = anyio.CancelScope(), anyio.Event()
 
-    def start(self, environ: Mapping[str, str]) -> None:
-        self._tasks.start_soon(self._run, environ)
+    async def launch(self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, **_: object) -> None:
+        """Start it. Of what `AgentProcess.launch` takes, only the environment has a meaning here."""
+        self._tasks.start_soon(self._run, env)
 
     async def _run(self, environ: Mapping[str, str]) -> None:
         try:
@@ -78,21 +77,18 @@ async def agent_in_process(
         LaunchError: its logs cannot be opened.
     """
     assert launch.warm_start is not None  # noqa: S101 - such clients are modules
-    serve: Serve = import_module(launch.warm_start.modules[0]).serve
-    try:
-        with open_log(stdout) as out, open_log(stderr) as err:
-            words = launch.warm_start.arguments
-            given = partial(_served, serve, words, server, launch.stdin.decode(), out, err)
-            async with anyio.create_task_group() as tasks:
-                yield InProcessAgent(tasks, given)
-                tasks.cancel_scope.cancel()
-    except OSError as error:
-        raise LaunchError(f"an agent cannot be started: {error}") from error
+    serve = import_module(launch.warm_start.modules[0]).serve
+    with launch_errors(), open_log(stdout) as out, open_log(stderr) as err:
+        words = launch.warm_start.arguments
+        given = partial(_served, serve, words, server, launch.stdin.decode(), out, err)
+        async with anyio.create_task_group() as tasks:
+            yield InProcessAgent(tasks, given)
+            tasks.cancel_scope.cancel()
 
 
 async def _served(
-    serve: Serve, words: tuple[str, ...], server: SocketEntry, prompt: str, out: IO[bytes], err: IO[bytes],
-    environ: Mapping[str, str],
+    serve: Callable[..., Awaitable[int]], words: tuple[str, ...], server: SocketEntry, prompt: str,
+    out: IO[bytes], err: IO[bytes], environ: Mapping[str, str],
 ) -> int:  # fmt: skip
     """Return the exit code of a client; a bug in it is that of a crash, as in a process of its own."""
 

@@ -84,6 +84,8 @@ def check_level(setup: Setup, level: Level) -> Verdict:
     """Return whether a level works on this machine for this agent."""
     if level.name == IN_PROCESS and not setup.agent.capabilities.in_process:
         return Verdict(level.name, trouble=f"agent {setup.agent.name!r} is a program of its own")
+    if level.name == IN_PROCESS and setup.server is not None and setup.server.url is not None:
+        return Verdict(level.name, trouble="it is for servers on stdio, not for one at a URL")
     if level.name in OPEN:
         return Verdict(level.name)
     support = level.support()

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
 Message = tuple[dict[str, Any], bytes]
-LIVES_SECONDS = 5.0
+ANSWER_SECONDS = 5.0
+"""For the first process of a sandbox to answer."""
 
 
 class Control(Protocol):
@@ -59,8 +60,8 @@ def answers(
         pass_on: called with other messages.
     """
     try:
+        link.settimeout(ANSWER_SECONDS)
         link.sendall(packed({"op": "lives", "id": None}), socket.MSG_NOSIGNAL)
-        link.settimeout(LIVES_SECONDS)
         while chunk := link.recv(1 << 20):
             for head, body in incoming.feed(chunk):
                 if "lives" in head:

@@ -303,7 +303,7 @@ class Keeper:
                     skeleton.make_tree(f"trees/{head['tree']}", head["files"], body)
                 case "halt":
                     if self.link is not None and not (self.again or answers(self.link, self.incoming, send)):
-                        self.died()
+                        self.died()  # counts it; what it starts again ends at once
                     self.halt()
                 case "changes":
                     numbers = range(self.first, self.number + 1)

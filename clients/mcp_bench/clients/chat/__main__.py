@@ -17,7 +17,7 @@ from mcp_bench.clients.chat.provider import Provider, Usage
 from mcp_bench.clients.chat.toolbox import Toolbox
 from mcp_bench.clients.config import read_config
 from mcp_bench.clients.connection import Entry, connect
-from mcp_bench.clients.events import ClientError, taker
+from mcp_bench.clients.events import ClientError, sink
 from mcp_bench.clients.process import finished, read_stdin, run
 
 DESCRIPTION = """\
@@ -27,6 +27,8 @@ The key comes from OPENAI_API_KEY or ANTHROPIC_API_KEY, the endpoint from --base
 OPENAI_BASE_URL or ANTHROPIC_BASE_URL. The default for --provider is anthropic if only its variables are set,
 else openai. Your own endpoint (--base-url) needs no key.
 """
+
+OF_SDKS = ("OPENAI_", "ANTHROPIC_")
 
 
 def arguments() -> argparse.ArgumentParser:
@@ -86,11 +88,14 @@ async def serve(
         words: the command line.
         server: in place of the one that it names.
         prompt: what stdin would have.
-        environ: the environment.
+        environ: the environment that it would have. Other variables of the SDKs are removed from this
+            process.
         take: gets each event.
         complain: gets what stderr would.
     """
-    taker.set(take)
+    sink.set(take)
+    for name in [name for name in os.environ if name.startswith(OF_SDKS) and name not in environ]:
+        del os.environ[name]  # the SDKs read them there, and would send the user's own headers
     return await finished(lambda: solve(arguments().parse_args(words), server, prompt, environ), complain)
 
 

@@ -24,7 +24,6 @@ from mcp_bench.clients.chat.provider import (
     parse_arguments,
     refusal,
     sendable,
-    through_proxy,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -48,7 +47,7 @@ class AnthropicMessages:
             base_url=settings.base_url,
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
-            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=through_proxy(settings.base_url)),
+            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=settings.trust_env),
         )
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         self._request: dict[str, Any] = {

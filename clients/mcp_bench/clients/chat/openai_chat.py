@@ -27,7 +27,6 @@ from mcp_bench.clients.chat.provider import (
     parse_arguments,
     refusal,
     sendable,
-    through_proxy,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -49,9 +48,7 @@ class OpenAIChat:
             base_url=settings.base_url,
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
-            http_client=openai.DefaultAsyncHttpxClient(
-                verify=TLS, trust_env=through_proxy(settings.base_url)
-            ),
+            http_client=openai.DefaultAsyncHttpxClient(verify=TLS, trust_env=settings.trust_env),
         )
         system = [{"role": "system", "content": settings.system}] if settings.system else []
         self.messages: list[dict[str, Any]] = [*system, {"role": "user", "content": prompt}]

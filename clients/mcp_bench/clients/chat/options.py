@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -91,6 +92,7 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
         thinking=options.thinking,
         max_retries=options.max_retries,
         one_action=one_action,
+        trust_env=environ is os.environ,
     )
 
 

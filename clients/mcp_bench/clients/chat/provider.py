@@ -11,7 +11,6 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
-from urllib.parse import urlsplit
 
 from mcp_bench.clients.connection import Outcome
 from mcp_bench.clients.events import ClientError, ErrorKind
@@ -35,6 +34,8 @@ class Settings:
     """The SDKs wait 0.5 to 8 seconds between attempts, with jitter, or as long as `retry-after` says."""
     one_action: bool = False
     """Each turn must be one tool call; the conversation keeps nothing else of it."""
+    trust_env: bool = True
+    """Whether this process's proxies and certificates (HTTP_PROXY, SSL_CERT_FILE) are for the client."""
 
 
 @dataclass(frozen=True)
@@ -128,11 +129,6 @@ OVERFLOW = re.compile(
 """The wordings of endpoints; there is no common code. They are those of `mcp_bench.plugins.output`."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
 """A limit of tokens per minute is not an overflow, whatever its status is."""
-
-
-def through_proxy(url: str | None) -> bool:
-    """Return whether the user's proxy (HTTP_PROXY) is for an endpoint: not if that is on this machine."""
-    return urlsplit(url or "").hostname not in ("127.0.0.1", "::1", "localhost")
 
 
 def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:
