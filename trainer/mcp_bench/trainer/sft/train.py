@@ -151,6 +151,7 @@ def make_trainer(
 
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
+    from mcp_bench.trainer.sft.row_threads import RowThreads
     from mcp_bench.trainer.sft.shared_prefix import SharedPrefixes, SimilarBeginnings
     from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
@@ -187,6 +188,7 @@ def make_trainer(
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
         order=order,
+        threads=RowThreads(training.row_threads) if training.row_threads > 1 else None,
     )
 
 
