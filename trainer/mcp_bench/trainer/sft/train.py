@@ -162,6 +162,7 @@ def make_trainer(
     training, packing = recipe.training, recipe.data.packing
     optimizers = make_optimizers(recipe, model, training.learning_rate)
     shards = recipe.hardware.context_parallel
+    threads = min(training.row_threads, sequences)
     order: Any = None
     padding: Any = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
     if recipe.data.shared_prefix:
@@ -188,7 +189,7 @@ def make_trainer(
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
         order=order,
-        threads=RowThreads(training.row_threads) if training.row_threads > 1 else None,
+        threads=RowThreads(threads) if threads > 1 else None,
     )
 
 
