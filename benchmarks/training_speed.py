@@ -26,7 +26,7 @@ from typing import Any
 
 import torch
 
-from mcp_bench.trainer.cpu_settings import prepare_cpu
+from mcp_bench.trainer.cpu_threads import limit_spinning
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.model import load_model
 from mcp_bench.trainer.sft.muon import MuonAdamW
@@ -225,5 +225,5 @@ def _print(
 
 
 if __name__ == "__main__":
-    prepare_cpu()
+    limit_spinning()
     main()

@@ -11,7 +11,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from mcp_bench.trainer.cpu_settings import limit_spinning
+from mcp_bench.trainer.cpu_threads import limit_spinning
 
 # what fails in a helper should show its values, too
 pytest.register_assert_rewrite("tests.support")

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.cpu_settings import limit_spinning
+from mcp_bench.trainer.cpu_threads import limit_spinning
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.plan import Plan, plan_recipe
 from mcp_bench.trainer.serving import Server, serve

@@ -125,9 +125,6 @@ class Generation(Section):
 class Training(Section):
     epochs: PositiveFloat = 1.0
     sequences_per_device: PositiveInt = 1
-    row_threads: PositiveInt = 1
-    """Rows of a batch that are computed at the same time on a CPU, each in a thread of its own
-    (`train sft`, `train rft`)."""
     accumulate: PositiveInt = 1
     """Micro-batches per step (gradient accumulation)."""
     optimizer: Literal["adamw", "muon"] = "adamw"

@@ -31,7 +31,6 @@ def refusals(recipe: Recipe) -> list[str]:
         *_attention(recipe),
         *_lengths(recipe),
         *_prefixes(recipe),
-        *_threads(recipe),
         *_adapters(recipe),
         *_memory(recipe),
     ]
@@ -158,21 +157,6 @@ def _prefixes(recipe: Recipe) -> Iterator[str]:
             f"data.shared_prefix needs full attention in every layer, but {len(other_layers)} of "
             f"{size.num_hidden_layers} layers have {other_layers[0].replace('_', ' ')}: turn it off"
         )
-
-
-def _threads(recipe: Recipe) -> Iterator[str]:
-    training = recipe.training
-    if training.row_threads == 1:
-        return
-    if recipe.hardware.device != "cpu":
-        yield "training.row_threads is for CPUs: on a GPU, rows are computed together. Set it to 1"
-    if training.row_threads > training.sequences_per_device:
-        yield (
-            f"training.row_threads ({training.row_threads}) exceeds training.sequences_per_device "
-            f"({training.sequences_per_device}): a thread would have no row"
-        )
-    if recipe.data.shared_prefix:
-        yield "data.shared_prefix computes the rows of a batch together: set training.row_threads to 1"
 
 
 def _adapters(recipe: Recipe) -> Iterator[str]:

@@ -74,7 +74,7 @@ def inspect(
 
     from mcp_bench.recorder.html_report.page import check, write_page
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.cpu_settings import limit_spinning
+    from mcp_bench.trainer.cpu_threads import limit_spinning
 
     if dev is not None and out is None:
         raise WrongUseError("--dev records both models: name a folder for it with --out")

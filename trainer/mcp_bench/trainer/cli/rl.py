@@ -108,9 +108,9 @@ def rl(
     Options after -- go to `mcp-bench record`, such as --agent-option.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.cpu_settings import prepare_cpu
+    from mcp_bench.trainer.cpu_threads import limit_spinning
 
-    prepare_cpu()
+    limit_spinning()
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rl.folder import RLFolder
     from mcp_bench.trainer.rl.start import begin

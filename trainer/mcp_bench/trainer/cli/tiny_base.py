@@ -43,7 +43,7 @@ def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None,
     itself; `mcp-bench train sft` teaches it some.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.cpu_settings import prepare_cpu
+    from mcp_bench.trainer.cpu_threads import limit_spinning
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rows import read_rows
     from mcp_bench.trainer.sft.progress import Progress
@@ -52,7 +52,7 @@ def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None,
 
     if out.is_dir() and any(out.iterdir()):
         raise WrongUseError(f"{out} is not empty: choose another folder")
-    prepare_cpu()
+    limit_spinning()
     rows = read_rows(data)
     _, loaded = load_recipe(recipe)
     schedule = Schedule() if steps is None else Schedule(steps=steps)

@@ -46,9 +46,9 @@ def main(
     batch: int, cache_gib: float | None,
 ) -> None:  # fmt: skip
     """Serve the checkpoint in FOLDER with OpenAI's chat API."""
-    from mcp_bench.trainer.cpu_settings import prepare_cpu
+    from mcp_bench.trainer.cpu_threads import limit_spinning
 
-    prepare_cpu()
+    limit_spinning()
     import uvicorn
 
     from mcp_bench.trainer.engine.app import make_app

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,6 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
-from mcp_bench.trainer.sft.row_threads import RowThreads
 from mcp_bench.trainer.sft.shared_prefix import GROUPS, Continued
 from mcp_bench.trainer.sft.trainer_inputs import ROWS, WEIGHTS
 
@@ -68,7 +66,6 @@ class Guarded(Trainer):
         guard: LossGuard,
         on_step: OnStep,
         order: Sampler[int] | None,
-        threads: RowThreads | None = None,
         **kwargs: Any,
     ) -> None:
         """Create a trainer; arguments other than these are those of TRL's trainer.
@@ -77,10 +74,8 @@ class Guarded(Trainer):
             guard: checks losses and gradients.
             on_step: called after each step.
             order: order of the rows; None shuffles them.
-            threads: compute the rows of a batch; None computes them together.
         """
         self._order = order
-        self._threads = threads
         super().__init__(*args, **kwargs)
         self._guard = guard
         self._on_step = on_step
@@ -89,10 +84,9 @@ class Guarded(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int] | None:
         return self._order or super()._get_train_sampler(train_dataset)
 
-    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> Any:
+    def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []
-        compute = partial(super().training_step, model, num_items_in_batch=num_items_in_batch)
-        loss = compute(inputs) if self._threads is None else self._threads.sum(compute, inputs)
+        loss = super().training_step(model, inputs, *args, **kwargs)
         self._guard.check_batch(loss.item(), rows)
         self._step_rows += rows
         return loss

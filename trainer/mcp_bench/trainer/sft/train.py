@@ -151,7 +151,6 @@ def make_trainer(
 
     from mcp_bench.trainer.sft.guarded import GuardedTrainer, fit_head
     from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
-    from mcp_bench.trainer.sft.row_threads import RowThreads
     from mcp_bench.trainer.sft.shared_prefix import SharedPrefixes, SimilarBeginnings
     from mcp_bench.trainer.sft.trainer_inputs import RightPadding, SimilarLengths, dataset, sft_config
 
@@ -162,7 +161,6 @@ def make_trainer(
     training, packing = recipe.training, recipe.data.packing
     optimizers = make_optimizers(recipe, model, training.learning_rate)
     shards = recipe.hardware.context_parallel
-    threads = min(training.row_threads, sequences)
     order: Any = None
     padding: Any = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
     if recipe.data.shared_prefix:
@@ -189,7 +187,6 @@ def make_trainer(
         guard=LossGuard([] if packing else [example.place for example in ready.prepared.examples]),
         on_step=on_step,
         order=order,
-        threads=RowThreads(threads) if threads > 1 else None,
     )
 
 
