@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import anyio
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
-from mcp_bench.bridge.sandbox.runners import episode_sandboxes
 from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
 from tests.support.sandbox_engines import NAMES, engine
@@ -301,59 +299,6 @@ async def test_processes_are_limited_and_do_not_end_it(sandbox: Sandbox) -> None
     assert result.timed_out or "Resource temporarily unavailable" in result.output
     await sandbox.renew()
     assert await said(sandbox, "echo $(( 1 + 1 ))") == "2\n"
-
-
-async def test_a_cancelled_start_leaves_no_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = list[str]()
-    begun = anyio.Event()
-
-    class Slow:
-        @asynccontextmanager
-        async def sandbox(self, spec: SandboxSpec) -> AsyncIterator[None]:
-            try:
-                begun.set()
-                await anyio.sleep_forever()
-                yield
-            finally:
-                steps.append("removed")
-
-    monkeypatch.setattr(episode_sandboxes, "configured", lambda: ())
-    monkeypatch.setattr(episode_sandboxes, "choose", lambda *names: Slow())
-    held = episode_sandboxes.EpisodeSandboxes()
-    with anyio.fail_after(30):
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(held.start, SandboxSpec())
-            await begun.wait()
-            tasks.cancel_scope.cancel()
-        await held.aclose()
-    assert steps == ["removed"]
-
-
-async def test_a_slot_is_given_back_when_the_files_are_gone(monkeypatch: pytest.MonkeyPatch) -> None:
-    steps = list[str]()
-
-    class Removed:
-        enforced = None
-
-        @asynccontextmanager
-        async def sandbox(self, spec: SandboxSpec) -> AsyncIterator[Removed]:
-            yield self
-            for _ in range(10):
-                await anyio.sleep(0)
-            steps.append("removed")
-
-    @asynccontextmanager
-    async def leased(runners: object) -> AsyncIterator[SimpleNamespace]:
-        yield SimpleNamespace(engine=Removed())
-        steps.append("given back")
-
-    monkeypatch.setattr(episode_sandboxes, "configured", lambda: ("a runner",))
-    monkeypatch.setattr(episode_sandboxes, "leased", leased)
-    held = episode_sandboxes.EpisodeSandboxes()
-    for _ in range(2):
-        await held.start(SandboxSpec())
-    await held.aclose()
-    assert steps == ["removed", "removed", "given back"]
 
 
 def test_an_unknown_engine_gets_suggestions() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from mcp_bench.trainer.engine.constraint import Grammars
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.engine import BATCH, CHUNK, Caches, Engine
 from mcp_bench.trainer.engine.few_rows import multiply_few_rows
+from mcp_bench.trainer.engine.row_attention import attend_by_rows
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.separate import SeparateCaches
@@ -82,6 +84,7 @@ def load(
     model = model.to(device=where, dtype=choose_dtype(dtype, model.dtype, where, size_of(model))).eval()
     if model.device.type == "cpu" and model.dtype == torch.float32 and size_of(model) >= SLOW:
         multiply_few_rows(model)
+    attend_by_rows(model)
     ends = end_tokens(model, tokenizer)
     text = model.config.get_text_config()
     positions = max_model_len or getattr(text, "max_position_embeddings", None)
@@ -218,14 +221,19 @@ def choose_caches(model: Any) -> Caches:
 
 @torch.inference_mode()
 def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> bool:
-    """Return whether a batch of two sequences of different length gives the scores of each alone."""
+    """Return whether batches of sequences of different length give the scores of each alone."""
     widest = max((window for window in windows if window is not None and window <= 64), default=0)
+    # the lengths of the second batch are uneven enough for row_attention
+    return all(
+        _agree(model, windows, lengths, mask_by_type=mask_by_type)
+        for lengths in ((widest + 5, widest + 9), (widest + 5, 3 * widest + 20))
+    )
+
+
+def _agree(model: Any, windows: list[int | None], lengths: Sequence[int], *, mask_by_type: bool) -> bool:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     random = torch.Generator().manual_seed(0)
-    texts = [
-        torch.randint(vocabulary, (length,), generator=random).to(model.device)
-        for length in (widest + 5, widest + 9)
-    ]
+    texts = [torch.randint(vocabulary, (length,), generator=random).to(model.device) for length in lengths]
     try:
         caches = RowCache(model, windows, mask_by_type=mask_by_type)
         for text in texts:

@@ -16,6 +16,7 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from mcp_bench.trainer.engine.kept import KeyValues
+from mcp_bench.trainer.engine.row_attention import takes_row_lengths, uneven
 
 STEP = 128
 """Rows grow by at least this many columns at once."""
@@ -148,6 +149,7 @@ class RowCache:
         self._full = any(window is None for window in windows)
         self._by_type = mask_by_type
         self._last_only = "logits_to_keep" in inspect.signature(model.forward).parameters
+        self._by_row = self._window is None and takes_row_lengths(model)
 
     def __len__(self) -> int:
         return len(self._rows.lengths)
@@ -197,7 +199,9 @@ class RowCache:
         device = tokens.device
         at = torch.tensor(lengths, device=device)
         rows.places = (torch.arange(len(tokens), device=device), slice(None), at)
-        scores = self._forward(tokens[:, None], at[:, None], self._mask(at, lengths))
+        now = [length + 1 for length in lengths]
+        each = {"row_lengths": now} if self._by_row and uneven(now) else {}
+        scores = self._forward(tokens[:, None], at[:, None], self._mask(at, lengths), **each)
         for row in range(len(tokens)):
             rows.lengths[row] += 1
         return scores
@@ -246,11 +250,11 @@ class RowCache:
         }
         return added if self._by_type else next(iter(added.values()))
 
-    def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any) -> torch.Tensor:
+    def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, **more: Any) -> torch.Tensor:
         last = {"logits_to_keep": 1} if self._last_only else {}
         made = self._model(
             input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=self._cache,
-            use_cache=True, **last,
+            use_cache=True, **last, **more,
         )  # fmt: skip
         scores: torch.Tensor = made.logits[:, -1].float()
         return scores

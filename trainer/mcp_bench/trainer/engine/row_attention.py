@@ -1,0 +1,67 @@
+"""Attention of one new token a row, in a batch whose rows have very different lengths.
+
+As one product, every row is as long as the longest, and a mask hides the rest: next to a conversation of
+6,000 tokens, fifteen of 600 cost ten times as much as alone. Then each row is taken to its own length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from transformers import AttentionInterface, AttentionMaskInterface
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+from transformers.masking_utils import sdpa_mask
+
+NAME = "mcp_bench_rows"
+"""The implementation's name in transformers."""
+USED = 0.75
+"""The share of a batch's columns that rows have to use for one product to be faster."""
+
+
+def attend_by_rows(model: Any) -> None:
+    """Let a model that uses torch's attention take the argument `row_lengths`; leave others as they are."""
+    if model.config._attn_implementation == "sdpa":
+        AttentionInterface.register(NAME, _attend)
+        AttentionMaskInterface.register(NAME, sdpa_mask)
+        model.set_attn_implementation(NAME)
+
+
+def takes_row_lengths(model: Any) -> bool:
+    return bool(model.config._attn_implementation == NAME)
+
+
+def uneven(lengths: Sequence[int]) -> bool:
+    """Return whether rows of these lengths are attended to faster one by one."""
+    return sum(lengths) < USED * len(lengths) * max(lengths)
+
+
+def _attend(
+    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
+    attention_mask: torch.Tensor | None, *, row_lengths: Sequence[int] | None = None, **options: Any,
+) -> tuple[torch.Tensor, None]:  # fmt: skip
+    """Attend as transformers does with `sdpa`.
+
+    Args:
+        module: the layer's attention.
+        query: of shape (rows, heads, new tokens, dimensions).
+        key: of shape (rows, heads of keys, columns, dimensions).
+        value: likewise.
+        attention_mask: what is added to the scores, or None.
+        row_lengths: the columns of each row, with one new token; in place of the mask.
+        options: the other arguments.
+
+    Returns:
+        the outputs, of shape (rows, new tokens, heads, dimensions), and no weights.
+    """
+    if row_lengths is None:
+        return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
+    made = [
+        sdpa_attention_forward(
+            module, query[row : row + 1], key[row : row + 1, :, :length], value[row : row + 1, :, :length],
+            None, **options,
+        )[0]
+        for row, length in enumerate(row_lengths)
+    ]  # fmt: skip
+    return torch.cat(made), None
