@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -11,12 +12,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from mcp_bench.trainer.engine import row_attention
 from mcp_bench.trainer.engine.row_attention import attend_by_rows, takes_row_lengths
 from mcp_bench.trainer.engine.rows import RowCache
 
 pytestmark = pytest.mark.component
 
 LAYERS = 2
+COLUMN = 2 * 2 * 8 * 4
+"""Bytes of keys and values of one token in one layer: two heads of eight dimensions."""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def short_rows_are_worth_it() -> Iterator[None]:
+    """Ten columns a row are enough for rows of their own, in place of thousands."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(row_attention, "WORTH", 10 * COLUMN)
+        yield
 
 
 @cache
@@ -71,7 +83,7 @@ def test_each_row_gets_the_scores_that_it_gets_alone(kind: str, lengths: list[in
 
 
 @pytest.mark.parametrize(
-    ("lengths", "told"), [([3, 40, 4], [4, 41, 5]), ([40, 39, 38], None), ([7], None), ([5, 5], None)]
+    ("lengths", "told"), [([3, 40, 4], [4, 41, 5]), ([20, 41], [21, 42]), ([20, 40], None), ([7], None)]
 )
 def test_only_rows_of_very_different_lengths_are_taken_one_by_one(
     lengths: list[int], told: list[int] | None

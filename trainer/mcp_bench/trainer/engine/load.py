@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -221,19 +220,14 @@ def choose_caches(model: Any) -> Caches:
 
 @torch.inference_mode()
 def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> bool:
-    """Return whether batches of sequences of different length give the scores of each alone."""
+    """Return whether a batch of two sequences of different length gives the scores of each alone."""
     widest = max((window for window in windows if window is not None and window <= 64), default=0)
-    # the lengths of the second batch are uneven enough for row_attention
-    return all(
-        _agree(model, windows, lengths, mask_by_type=mask_by_type)
-        for lengths in ((widest + 5, widest + 9), (widest + 5, 3 * widest + 20))
-    )
-
-
-def _agree(model: Any, windows: list[int | None], lengths: Sequence[int], *, mask_by_type: bool) -> bool:
     vocabulary = model.get_input_embeddings().weight.shape[0]
     random = torch.Generator().manual_seed(0)
-    texts = [torch.randint(vocabulary, (length,), generator=random).to(model.device) for length in lengths]
+    texts = [
+        torch.randint(vocabulary, (length,), generator=random).to(model.device)
+        for length in (widest + 5, widest + 9)
+    ]
     try:
         caches = RowCache(model, windows, mask_by_type=mask_by_type)
         for text in texts:

@@ -16,13 +16,13 @@ from transformers.masking_utils import sdpa_mask
 
 NAME = "mcp_bench_rows"
 """The implementation's name in transformers."""
-USED = 0.75
-"""The share of a batch's columns that rows have to use for one product to be faster."""
+WORTH = 300_000
+"""Bytes of keys and values that each row has to save on average: a product of its own costs time, too."""
 
 
 def attend_by_rows(model: Any) -> None:
-    """Let a model that uses torch's attention take the argument `row_lengths`; leave others as they are."""
-    if model.config._attn_implementation == "sdpa":
+    """Let a model on a CPU take the argument `row_lengths` if it uses torch's attention."""
+    if model.device.type == "cpu" and model.config._attn_implementation == "sdpa":
         AttentionInterface.register(NAME, _attend)
         AttentionMaskInterface.register(NAME, sdpa_mask)
         model.set_attn_implementation(NAME)
@@ -32,9 +32,15 @@ def takes_row_lengths(model: Any) -> bool:
     return bool(model.config._attn_implementation == NAME)
 
 
-def uneven(lengths: Sequence[int]) -> bool:
-    """Return whether rows of these lengths are attended to faster one by one."""
-    return sum(lengths) < USED * len(lengths) * max(lengths)
+def faster_by_row(lengths: Sequence[int], column_bytes: int) -> bool:
+    """Return whether rows of these lengths are attended to faster one by one.
+
+    Args:
+        lengths: the columns of each row.
+        column_bytes: what a column of a row takes in one layer.
+    """
+    saved = len(lengths) * max(lengths) - sum(lengths)
+    return saved * column_bytes > WORTH * len(lengths)
 
 
 def _attend(

@@ -16,7 +16,7 @@ import torch
 from transformers.cache_utils import Cache, CacheLayerMixin
 
 from mcp_bench.trainer.engine.kept import KeyValues
-from mcp_bench.trainer.engine.row_attention import takes_row_lengths, uneven
+from mcp_bench.trainer.engine.row_attention import faster_by_row, takes_row_lengths
 
 STEP = 128
 """Rows grow by at least this many columns at once."""
@@ -200,7 +200,8 @@ class RowCache:
         at = torch.tensor(lengths, device=device)
         rows.places = (torch.arange(len(tokens), device=device), slice(None), at)
         now = [length + 1 for length in lengths]
-        each = {"row_lengths": now} if self._by_row and uneven(now) else {}
+        by_row = self._by_row and faster_by_row(now, self.column_bytes // len(self._layers))
+        each = {"row_lengths": now} if by_row else {}
         scores = self._forward(tokens[:, None], at[:, None], self._mask(at, lengths), **each)
         for row in range(len(tokens)):
             rows.lengths[row] += 1
