@@ -29,6 +29,8 @@ SHARE = 0.5
 SLOW = 64 << 20
 """Bytes of weights from which a CPU takes a second or more for `CHUNK` tokens of a prompt."""
 SLOW_CHUNK = 128
+FASTER = 8
+"""How much larger a model may be before that is so, where the CPU computes with 16 bits."""
 MOST_ON_CPU = 4 << 30
 """Bytes that they take at most by default on a CPU, whose memory agents and worlds need as well."""
 
@@ -155,7 +157,9 @@ def cpu_flags() -> set[str]:
 
 def choose_chunk(model: Any) -> int:
     """Return how much of a prompt is read while others wait for their next token."""
-    return SLOW_CHUNK if model.device.type == "cpu" and size_of(model) >= SLOW else CHUNK
+    native = model.dtype == torch.bfloat16 and BF16_FLAGS & cpu_flags()
+    slow = model.device.type == "cpu" and size_of(model) >= SLOW * (FASTER if native else 1)
+    return SLOW_CHUNK if slow else CHUNK
 
 
 def default_cache(device: torch.device) -> int:
