@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.frames.body import GrowingBody
 from mcp_bench.recorder.records import new_id, now_us
-from mcp_bench.recorder.store.keys import key_path, own_key
+from mcp_bench.recorder.store.keys import own_key
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
 from mcp_bench.recorder.store.model_calls import begin as begin_model_call
 from mcp_bench.recorder.store.model_calls import settle as settle_model_call
@@ -362,42 +362,6 @@ def test_forged_journal_entries_are_ignored(run: Path, invoke: Invoke) -> None:
     (run / "journal-0").write_bytes(encode_frame(b"not the key", 11, episode, 1, "client", 5, body, hashed))
     assert changes(invoke) == set()
     assert sql(run, "SELECT count(*) FROM frames") == [(10,)]
-
-
-class TestKeys:
-    def test_only_the_owner_may_read_the_key(self, run: Path) -> None:
-        assert key_path().stat().st_mode & 0o777 == 0o600
-        secret = key_path().read_text().strip()
-        stored = b"".join(path.read_bytes() for path in run.rglob("*") if path.is_file())
-        assert secret.encode() not in stored
-        assert bytes.fromhex(secret) not in stored
-        assert own_key().id.encode() in stored
-        assert secret not in repr(own_key())
-
-    def test_a_run_of_another_home_cannot_be_verified_here(
-        self, run: Path, invoke: Invoke, tmp_path: Path
-    ) -> None:
-        theirs = key_path().rename(tmp_path / "their-key")
-        for own in (False, True):
-            if own:
-                own_key()
-            code, (verdict,) = verdicts(invoke)
-            assert (code, verdict["verdict"], verdict["findings"]) == (1, "other key", [])
-        assert verdicts(invoke, "--key", theirs)[0] == 0
-        assert "tampered" not in invoke(verify).output
-        with pytest.raises(Exception, match="was recorded with the key"):
-            RunFolder.resume(run.name)
-
-    def test_a_damaged_key_is_reported(self, run: Path, invoke: Invoke) -> None:
-        key_path().write_text("nonsense")
-        assert "is not a key" in str(invoke(verify).exception)
-
-    def test_concurrent_creation_yields_one_key(self, bench_home: Path) -> None:
-        from concurrent.futures import ThreadPoolExecutor
-
-        with ThreadPoolExecutor(8) as pool:
-            assert len({key.id for key in pool.map(lambda _: own_key(), range(32))}) == 1
-        assert [path.name for path in bench_home.iterdir()] == ["key"]
 
 
 def test_findings_are_sanitized_for_the_terminal(run: Path, invoke: Invoke) -> None:
