@@ -12,6 +12,7 @@ import pytest
 from mcp_bench.trainer import allocator
 from mcp_bench.trainer.allocator import ADVICE, advice, library, preloading, started_as
 from mcp_bench.trainer.recipe import load_recipe
+from tests.support.requirements import needs
 
 pytestmark = pytest.mark.component
 
@@ -39,7 +40,7 @@ def run(folder: Path, *arguments: str, **environ: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.skipif(library() is None, reason="tcmalloc is not installed")
+@needs("tcmalloc", library() is not None, "it is not installed")
 def test_a_command_that_trains_has_tcmalloc_and_passes_it_to_no_other(tmp_path: Path) -> None:
     assert run(tmp_path, "train", "sft") == ["True", "None", "False"]
 
