@@ -9,7 +9,7 @@ tips, skills and examples. **They stand for a feedback agent: a script proposes 
 `mcp-bench improve` runs once for each arm:
 
 - harness: the three edits;
-- weights: training on the model's own best attempts, twice;
+- weights: training on the model's own best attempts;
 - both: training first, then the edits, on what the training made;
 - rule: `--policy rule`, the edits first.
 
@@ -18,7 +18,6 @@ and what is gained on test, with 95 % intervals. Typed again, the command contin
 """
 
 import argparse
-import json
 import os
 import subprocess
 import sys
@@ -26,6 +25,8 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from ablate_model import numbered
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
@@ -37,7 +38,7 @@ from mcp_bench.trainer.loop.settings import TrialSettings
 BENCHMARK = "saasworld"
 ARMS = {
     "harness": "fixed:harness,harness,harness",
-    "weights": "fixed:train,train",
+    "weights": "fixed:train",
     "both": "fixed:train,harness,harness,harness",
     "rule": "rule",
 }
@@ -51,7 +52,7 @@ def ids(split: str, first: int, count: int) -> list[str]:
     words = ["tasks", BENCHMARK, "--split", split, "--tag", "level-1", "--ids"]
     listed = subprocess.run([sys.executable, *MODULE, *words], check=True, capture_output=True, text=True)
     families = sorted({line.rsplit(".", 2)[0] for line in listed.stdout.split()})
-    return [f"{family}.{split}.{number}" for number in range(first, first + count) for family in families]
+    return list(numbered(families, split, first, count))
 
 
 def edits(out: Path, seed: int, train: Sequence[str], options: argparse.Namespace) -> list[str]:
@@ -82,25 +83,26 @@ def edits(out: Path, seed: int, train: Sequence[str], options: argparse.Namespac
 
 def improve(folder: Path, arm: str, seed: int, lists: Sequence[Path], options: argparse.Namespace) -> Outcome:
     """Run an arm, or what is left of it, and return its history."""
-    if (folder / "improve.json").is_file():
-        run(["improve", str(folder)])
-        return history(folder)
+    begun = (folder / "improve.json").is_file()
+    words = [] if begun else arguments(folder.parent, arm, seed, lists, options)
+    history: Outcome = run(["improve", str(folder), *words, "--json"])
+    return history
+
+
+def arguments(
+    out: Path, arm: str, seed: int, lists: Sequence[Path], options: argparse.Namespace
+) -> list[str]:
+    """Return the options with which an arm begins."""
     words = ["--benchmark", BENCHMARK, "--recipe", options.recipe, "--set", f"model.base={options.start}"]
     words += [word for value in options.overrides for word in ("--set", value)]
     words += ["--set", f"training.seed={seed}", "--policy", ARMS[arm], "--seed", str(seed)]
     for name, path in zip(("train", "dev", "test"), lists, strict=True):
         words += [f"--{name}", str(path)]
-    edited = [] if arm == "weights" else edits(folder.parent, seed, lists[0].read_text().split(), options)
+    edited = [] if arm == "weights" else edits(out, seed, lists[0].read_text().split(), options)
     words += [word for harness in edited for word in ("--candidate", harness)]
     words += ["--repeats", "1", "--generations", "5", "--patience", "5", "--engine", "torch"]
     words += ["--max-tokens", str(options.max_tokens), "--jobs", str(options.jobs), "--constrain-calls"]
-    run(["improve", str(folder), *words])
-    return history(folder)
-
-
-def history(folder: Path) -> Outcome:
-    found: Outcome = json.loads((folder / "history.json").read_text(encoding="utf-8"))
-    return found
+    return words
 
 
 def interval(ends: Sequence[float] | None) -> str:

@@ -46,20 +46,20 @@ def model(kind: str, attention: str = "sdpa") -> Any:
 
 @torch.inference_mode()
 def scores(one: Any, lengths: list[int]) -> tuple[torch.Tensor, list[list[int] | None]]:
-    """Return the scores of a step after prompts of these lengths, and what the model was told of them."""
-    told: list[list[int] | None] = []
+    """Return the scores of a step after prompts of these lengths, and the lengths that the model was given."""
+    passed: list[list[int] | None] = []
     hook = one.register_forward_pre_hook(
-        lambda _, __, given: told.append(given.get("row_lengths")), with_kwargs=True
+        lambda _, __, given: passed.append(given.get("row_lengths")), with_kwargs=True
     )
-    cache = RowCache(one, [None] * LAYERS, mask_by_type=False)
+    rows = RowCache(one, [None] * LAYERS, mask_by_type=False)
     random = torch.Generator().manual_seed(sum(lengths))
     for length in lengths:
-        cache.begin(None, 0, length + 1)
-        cache.read(torch.randint(64, (length,), generator=random))
-    told.clear()
-    found = cache.step(torch.randint(64, (len(lengths),), generator=random))
+        rows.begin(None, 0, length + 1)
+        rows.read(torch.randint(64, (length,), generator=random))
+    passed.clear()
+    found = rows.step(torch.randint(64, (len(lengths),), generator=random))
     hook.remove()
-    return found, told
+    return found, passed
 
 
 @settings(max_examples=30, deadline=None)
@@ -83,12 +83,12 @@ def test_each_row_gets_the_scores_that_it_gets_alone(kind: str, lengths: list[in
 
 
 @pytest.mark.parametrize(
-    ("lengths", "told"), [([3, 40, 4], [4, 41, 5]), ([20, 41], [21, 42]), ([20, 40], None), ([7], None)]
+    ("lengths", "passed"), [([3, 40, 4], [4, 41, 5]), ([20, 41], [21, 42]), ([20, 40], None), ([7], None)]
 )
 def test_only_rows_of_very_different_lengths_are_taken_one_by_one(
-    lengths: list[int], told: list[int] | None
+    lengths: list[int], passed: list[int] | None
 ) -> None:
-    assert scores(model("llama"), lengths)[1] == [told]
+    assert scores(model("llama"), lengths)[1] == [passed]
 
 
 def test_a_model_with_another_attention_stays_as_it_is() -> None:

@@ -1,8 +1,8 @@
 """Train with tcmalloc where it is installed: glibc's allocator is slow at what training on a CPU asks of it.
 
-Tensors of some megabytes come and go by the thousand, in sizes that differ from row to row. glibc's heap
-fragments: memory and time grow with every step. With tcmalloc (https://github.com/gperftools/gperftools),
-SmolLM2-135M trained 1.4 times as fast, in two thirds of the memory; docs/performance.md has the figures.
+Tensors of some megabytes come and go by the thousand, in sizes that differ from row to row. With glibc,
+memory and the time of a step grew over a run. With tcmalloc (https://github.com/gperftools/gperftools),
+SmolLM2-135M trained 1.4 times as fast, in 0.7 of the memory; docs/performance.md has the figures.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from ctypes.util import find_library
+from typing import TYPE_CHECKING
 
-from mcp_bench.trainer.recipe import Recipe
-from mcp_bench.trainer.serving.engines import has_accelerator
+if TYPE_CHECKING:
+    from mcp_bench.trainer.recipe import Recipe
 
+COMMAND = "train"
 PRELOAD = "LD_PRELOAD"
 OURS = "MCP_BENCH_PRELOADED"
 """Says that `LD_PRELOAD` was set here, and is not the user's."""
@@ -27,36 +29,35 @@ ADVICE = (
 )
 
 
-def prefer_tcmalloc(command: str) -> None:
-    """Start this process again with tcmalloc, if that is installed. Call this before anything is done.
+def prefer_tcmalloc() -> None:
+    """Start `mcp-bench train ...` again with tcmalloc, if that is installed.
 
-    An `LD_PRELOAD` in the environment takes precedence, also an empty one. With a GPU, nothing happens.
-
-    Args:
-        command: the first argument of the command line that may be started again. A process that is something
-            else, such as a program that uses this package, stays as it is.
+    Call this once, before the command does anything. An `LD_PRELOAD` in the environment takes precedence,
+    also an empty one. With a GPU, nothing happens, nor in a process that is no such command, such as a
+    program that uses this package.
     """
     if os.environ.pop(OURS, None) is not None:
         os.environ.pop(PRELOAD, None)  # it is loaded; what this process starts shall not have it
         return
-    if sys.platform != "linux" or has_accelerator() or not started_as(command, sys.argv, sys.orig_argv):
+    if sys.platform != "linux" or not is_command(sys.argv, sys.orig_argv):
         return
-    if (environ := preloading(os.environ)) is not None:
+    from mcp_bench.trainer.serving.engines import has_accelerator
+
+    if not has_accelerator() and (environ := preloading(os.environ)) is not None:
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(sys.executable, sys.orig_argv, environ)  # noqa: S606 - the same command line again
 
 
-def started_as(command: str, argv: Sequence[str], started: Sequence[str]) -> bool:
-    """Return whether the command line of this process is a command of mcp-bench.
+def is_command(argv: Sequence[str], started: Sequence[str]) -> bool:
+    """Return whether this process was started as `mcp-bench train ...`.
 
     Args:
-        command: its first argument.
         argv: the arguments, as the program sees them.
         started: all words that Python was started with. A fork has those of its parent.
     """
     arguments = argv[1:]
-    return arguments[:1] == [command] and list(started[-len(arguments) :]) == list(arguments)
+    return arguments[:1] == [COMMAND] and list(started[-len(arguments) :]) == list(arguments)
 
 
 def advice(recipe: Recipe) -> str | None:

@@ -108,10 +108,8 @@ def rl(
     Options after -- go to `mcp-bench record`, such as --agent-option.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.allocator import prefer_tcmalloc
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
-    prefer_tcmalloc("train")
     limit_spinning()
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rl.folder import RLFolder

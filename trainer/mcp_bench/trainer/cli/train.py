@@ -20,13 +20,20 @@ from mcp_bench.trainer.cli.tiny_base import tiny_base
 if TYPE_CHECKING:
     from mcp_bench.trainer.plan import Plan
 
+TRAINING = ("dpo", "kto", "rft", "rl", "sft")
+"""Commands that train for long."""
 SHOWN = 5
 """Maximum number of dropped rows to list; --json has all."""
 
 
 @click.group()
-def train() -> None:
+@click.pass_context
+def train(ctx: click.Context) -> None:
     """Fine-tune models on recordings with recipes. Planning needs no GPU."""
+    from mcp_bench.trainer.allocator import prefer_tcmalloc
+
+    if ctx.invoked_subcommand in TRAINING:
+        prefer_tcmalloc()
 
 
 train.add_command(base)

@@ -74,10 +74,9 @@ def run(
     as_json: bool,
 ) -> None:  # fmt: skip
     """Train a new run or resume one, and exit: with 0 when it is complete, with 1 when it was stopped."""
-    from mcp_bench.trainer.allocator import advice, prefer_tcmalloc
+    from mcp_bench.trainer.allocator import advice
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
-    prefer_tcmalloc("train")
     limit_spinning()
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.preference.train import make_ready as make_pairs

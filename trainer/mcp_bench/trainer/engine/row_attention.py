@@ -1,7 +1,8 @@
 """Attention of one new token a row, in a batch whose rows have very different lengths.
 
 As one product, every row is as long as the longest, and a mask hides the rest: next to a conversation of
-6,000 tokens, fifteen of 600 cost ten times as much as alone. Then each row is taken to its own length.
+6,000 tokens, fifteen of 600 read ten times as many keys and values as they have. Then each row is taken to
+its own length.
 """
 
 from __future__ import annotations

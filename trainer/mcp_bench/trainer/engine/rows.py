@@ -201,7 +201,7 @@ class RowCache:
         rows.places = (torch.arange(len(tokens), device=device), slice(None), at)
         now = [length + 1 for length in lengths]
         by_row = self._by_row and faster_by_row(now, self.column_bytes // len(self._layers))
-        each = {"row_lengths": now} if by_row else {}
+        each = {"row_lengths": now} if by_row else {}  # a model that leaves this out still has the mask
         scores = self._forward(tokens[:, None], at[:, None], self._mask(at, lengths), **each)
         for row in range(len(tokens)):
             rows.lengths[row] += 1
