@@ -57,6 +57,14 @@ def test_edits_follow_each_other(recorded: Bench, tmp_path: Path) -> None:
     assert "exists: an edit is a new folder" in refused.stderr
 
 
+def test_recordings_that_teach_nothing_make_no_harness(bench: Bench, tmp_path: Path) -> None:
+    """By its exit code, a script can go on: the same recordings never give more."""
+    bench.run("record", "--agent", "oracle", "--split", "train", "--limit", "1")
+    done = bench.run("harness", "tips", "--out", tmp_path / "none", code=3)
+    assert "nothing to add: no error was made in several tasks" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_a_model_writes_tips(recorded: Bench, tmp_path: Path) -> None:
     """What rests on nothing that was shown is dropped, and every answer is kept beside the harness."""
     options = ("--split", "train", "--limit", "2", "--agent-option", "drop=1")

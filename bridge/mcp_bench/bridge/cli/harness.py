@@ -320,11 +320,11 @@ def tips_of_model(
 
 
 def nothing_new(found: Sequence[object], why: str) -> None:
-    """Raise WrongUseError if nothing was found."""
-    from mcp_bench.servers.errors import WrongUseError
+    """Raise FruitlessError if nothing was found."""
+    from mcp_bench.servers.errors import FruitlessError
 
     if not found:
-        raise WrongUseError(f"nothing to add: {why}. Record more tasks of train")
+        raise FruitlessError(f"nothing to add: {why}. Record more tasks of train")
 
 
 def report(
