@@ -113,7 +113,7 @@ def main() -> None:
 
 def print_table(home: Path, drivers: Sequence[str], steps: int) -> None:
     """Print a row for each task: by driver, the median held-out score and partial credit."""
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.runs.reader import RunReader
 
     found: dict[str, dict[str, list[tuple[float | None, float]]]] = {}
     ends: dict[str, list[tuple[float, float]]] = {}

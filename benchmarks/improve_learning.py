@@ -39,7 +39,7 @@ from improve_proposals import CHANGES, TASKS
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served

@@ -18,7 +18,7 @@ from typing import Any
 import anyio
 
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, RunFolder
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS, RunFolder
 from mcp_bench.servers.contracts import Task
 from mcp_bench.servers.registry import load
 

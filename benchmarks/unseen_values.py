@@ -11,8 +11,8 @@ from collections import Counter
 
 from load import table
 
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.unseen import unseen_values
-from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.verify.damage import readable
 from mcp_bench.servers.sanitize import sanitize_line
 

@@ -29,7 +29,7 @@ def main(home: Path) -> None:
     os.environ["MCP_BENCH_HOME"] = str(home)
     names = sorted(path.name for path in (home / "runs").iterdir())
     size = sum(path.stat().st_size for path in (home / "runs").rglob("*") if path.is_file())
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.runs.reader import RunReader
 
     with RunReader(home / "runs" / names[0]) as reader:
         episode = reader.episode_ids()[0]

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.environments.cli import megabytes
 from mcp_bench.servers.environments.places import folder

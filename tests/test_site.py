@@ -116,7 +116,7 @@ def reference_and_search_have_public_names(site: Path, pages: dict[Path, Page]) 
         "mcp_bench.trainer.api.serve",
         "mcp_bench.servers.sdk.Benchmark.open",
         "mcp_bench.plugins.sdk.Agent.prepare",
-        "mcp_bench.recorder.store.reader.RunReader.episodes",
+        "mcp_bench.recorder.runs.reader.RunReader.episodes",
     ):
         assert name in ids
     index = "".join(file.read_text() for file in site.rglob("search*.js*"))

@@ -102,7 +102,7 @@ import anyio, json
 from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.model_proxy.capture import ModelCapture
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.trainer.serving.require_key import RequireKey
 from starlette.responses import PlainTextResponse
 from tests.support.recorded import begin, planned, run_info

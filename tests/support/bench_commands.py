@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from mcp_bench.recorder.store.left_behind import take_in_left
+from mcp_bench.recorder.runs.left_behind import take_in_left
 from tests.support.forked import module_command, run_module
 
 ROOT_MODULE = "mcp_bench.bridge.cli.root"

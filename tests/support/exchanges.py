@@ -8,9 +8,9 @@ from typing import Any
 from anyio.from_thread import start_blocking_portal
 
 from mcp_bench.recorder.records import new_id
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse, settle
 from mcp_bench.recorder.store.model_calls import begin as begin_call
-from mcp_bench.recorder.store.run_folder import RunFolder
 
 
 def exchange(folder: RunFolder, episode: str, body: dict[str, Any], answer: bytes, **rest: Any) -> str:

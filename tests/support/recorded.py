@@ -11,8 +11,8 @@ from typing import Any
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body, GrowingBody
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
-from mcp_bench.recorder.store.parts import new_part
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import new_part
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
 from mcp_bench.servers.contracts import AssertionResult, Grade, Score
 

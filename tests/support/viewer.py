@@ -13,8 +13,8 @@ from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.conversations.user_turns import LEFT, REPLY_TOOL
 from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.asked import Asked
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Evidence, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema
 from mcp_bench.servers.contracts import Score

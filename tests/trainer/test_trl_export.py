@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, FunctionSchema, Message, ToolCall, ToolSchema, Usage
 from mcp_bench.servers.contracts import Grade
 

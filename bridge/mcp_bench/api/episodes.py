@@ -13,7 +13,7 @@ from mcp_bench.api.frame import Frame
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.records import Flag
-    from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+    from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
     from mcp_bench.recorder.taint import Evidence
     from mcp_bench.recorder.trajectory import Trajectory
     from mcp_bench.servers.grading import AssertionResult, Grade
@@ -163,7 +163,7 @@ class Episode:
         return path.read_text(errors="replace") if path.is_file() else ""
 
     def _reader(self) -> RunReader:
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         return RunReader(self._path)
 

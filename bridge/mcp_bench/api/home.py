@@ -22,7 +22,7 @@ from mcp_bench.servers.home import use_home
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.importers.run import Outcome
-    from mcp_bench.recorder.store.reader import StoredEpisode
+    from mcp_bench.recorder.runs.reader import StoredEpisode
     from mcp_bench.recorder.verify.verify import Verdict
 
 GROUPS = ("agent", "model", "benchmark", "split")
@@ -128,7 +128,7 @@ class Home:
             WrongUseError: there are several.
         """
         from mcp_bench.recorder.runs.find import find_episode
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         with use_home(self.path):
             path, found = find_episode(episode)
@@ -162,7 +162,7 @@ class Home:
         splits: Names = (), domains: Names = (), tasks: Names = (),
     ) -> Frame[Call]:  # fmt: skip
         """Return the tool calls of the episodes that `episodes` returns."""
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         found = self.episodes(
             runs=runs, agents=agents, models=models, benchmarks=benchmarks, splits=splits, domains=domains,
@@ -341,7 +341,7 @@ class Home:
             UnknownNameError: there is none.
             RunLockedError: it is being recorded.
         """
-        from mcp_bench.recorder.store.run_folder import remove_run
+        from mcp_bench.recorder.runs.run_folder import remove_run
 
         with use_home(self.path):
             remove_run(self.run(run).path)
@@ -355,7 +355,7 @@ class Home:
     ) -> Iterator[tuple[Path, list[StoredEpisode]]]:
         """Yield the folders and episodes of runs; leave out, with a warning, those that cannot be read."""
         from mcp_bench.recorder.runs.find import run_paths
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         with use_home(self.path):
             paths = run_paths(runs, tags=tags)

@@ -73,7 +73,7 @@ class Run:
     @property
     def info(self) -> RunInfo:
         """What was recorded, with which settings, and the plan."""
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         if self._info is None:
             with RunReader(self.path) as reader:
@@ -129,14 +129,14 @@ class Run:
 
     def episodes(self) -> Frame[Episode]:
         """Return the last attempt at every planned episode, in the order of their start."""
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         with RunReader(self.path) as reader:
             return Frame(Episode, [episode_of(stored, self.path) for stored in reader.episodes()])
 
     def calls(self) -> Frame[Call]:
         """Return the tool calls of these episodes."""
-        from mcp_bench.recorder.store.reader import RunReader
+        from mcp_bench.recorder.runs.reader import RunReader
 
         episodes = self.episodes()
         with RunReader(self.path) as reader:

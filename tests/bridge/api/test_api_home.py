@@ -21,8 +21,8 @@ from mcp_bench.api import (
     WrongUseError,
     open_home,
 )
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode as Story
 from tests.support.recorded import planned, record

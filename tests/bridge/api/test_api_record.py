@@ -31,7 +31,7 @@ from mcp_bench.api import (
     resume,
 )
 from mcp_bench.bridge.process.descendants import own_children
-from mcp_bench.recorder.store.run_folder import is_being_written
+from mcp_bench.recorder.runs.lock import is_being_written
 from tests.bridge.api.conftest import Hanging
 
 pytestmark = pytest.mark.system

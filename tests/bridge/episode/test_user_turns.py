@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.conversations.load import trajectory
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.contracts import Image
 from tests.support.bench_commands import Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint

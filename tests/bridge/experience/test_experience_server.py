@@ -10,7 +10,7 @@ import pytest
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from tests.support.bench_commands import Bench
 from tests.support.harness_folder import PRESSED, write_harness
 from tests.support.model_endpoint.endpoint import ModelEndpoint

@@ -19,7 +19,8 @@ from mcp_bench.bridge.isolation.canaries import (
     canaries_in_place,
     environment,
 )
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support.recorded import planned, run_info
 from tests.support.requirements import needs
 
@@ -67,7 +68,7 @@ def test_canary_files_of_a_run(bench_home: Path) -> None:
         assert not [name for name in FILES if (folder.path / name).exists()]
         assert VARIABLE not in os.environ and environment() == {}
     (folder.path / ANSWERS).write_text("of a referee that was killed")
-    with RunFolder.resume(folder.id) as again, canaries_in_place(again):
+    with resume_run(folder.id) as again, canaries_in_place(again):
         assert {canary.place: canary.value for canary in again.grades.canaries()} == words
         assert words[ANSWERS] in (folder.path / ANSWERS).read_text()
     stored = (folder.path / "recordings.db").read_bytes()

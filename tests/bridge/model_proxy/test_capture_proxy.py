@@ -14,8 +14,8 @@ import pytest
 from mcp_bench.bridge.model_proxy import capture as capture_module
 from mcp_bench.bridge.model_proxy.capture import ModelCapture
 from mcp_bench.recorder.frames.body import CHUNK, LARGE
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store import model_calls
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, post, scripted_server
 from tests.support.http.model_capture import (

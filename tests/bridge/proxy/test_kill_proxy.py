@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from tests.support import DESK_SERVER
 
 pytestmark = pytest.mark.system

@@ -25,7 +25,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from tests.support.agents.busy_agent import write_busy_agent
 from tests.support.engines import each_engine, engine_options
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.reviews import Reviews
-from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
 from tests.support.viewer import captured, hostile_home, talked

@@ -8,8 +8,8 @@ import pytest
 
 from mcp_bench.bridge.viewer.recordings import signature
 from mcp_bench.recorder.records import EpisodeEnd, now_us
-from mcp_bench.recorder.store.parts import take_in
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import take_in
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Grade
 from tests.support.html_page import parse
 from tests.support.recorded import Episode, begin, kill, part_of, planned, play, record, request, run_info

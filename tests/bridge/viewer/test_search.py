@@ -10,7 +10,7 @@ import pytest
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
-from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 from tests.support.html_page import parse
 from tests.support.recorded import TOOL, Episode, planned, play, record, run_info

@@ -15,8 +15,10 @@ from playwright.sync_api import expect
 
 from mcp_bench.bridge.viewer import recording_command
 from mcp_bench.recorder.runs.find import run_paths
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import LOCK, RunFolder, is_being_written
+from mcp_bench.recorder.runs.lock import LOCK, is_being_written
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
@@ -136,7 +138,7 @@ def test_a_resume_that_ends_early_says_why_on_its_page(bench_home: Path) -> None
     text = parse(client().get(page).text).text
     assert "The last resume from this page ended early" in text
     assert "Error: the disk <b>is</b> full" in text
-    with RunFolder.resume(path.name) as again:
+    with resume_run(path.name) as again:
         os.utime(log, (0, 0))  # older than this
         assert "ended early" not in client().get(page).text
         play(again, again.info.plan[0], Episode())
@@ -147,7 +149,7 @@ def test_the_button_says_that_it_stops_a_matrix(bench_home: Path) -> None:
     """The lock of a cell names the command of the matrix, which records the other cells, too."""
     script = (
         "import sys; from tests.support.recorded import run_info;"
-        "from mcp_bench.recorder.store.run_folder import RunFolder;"
+        "from mcp_bench.recorder.runs.run_folder import RunFolder;"
         "folder = RunFolder.create(run_info()); print(folder.path.name, flush=True); input()"
     )
     for arguments, words in (("--config", "Stop the whole matrix"), ("--agent", "Stop the run")):

@@ -15,7 +15,7 @@ from mcp_bench.bridge.wire.backend import WorldBackend
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.unix_socket import UnixSocketWire
 from mcp_bench.recorder.records import EpisodeStart, PlannedEpisode, RunInfo
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.server import WorldSession

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.cli.show import show
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize

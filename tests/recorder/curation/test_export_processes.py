@@ -17,7 +17,7 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.curation import pipeline
 from mcp_bench.recorder.curation.parallel import in_order
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import BenchError
 from tests.support.recorded import Episode, planned, record

@@ -14,8 +14,8 @@ from mcp_bench.recorder.cli.merge import merge
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.load import trajectory
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.registry import load, registered
 from tests.support.recorded import Episode, begin, planned, record, run_info

@@ -13,7 +13,7 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.errors import NothingToExportError
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from tests.support.recorded import TOOL, Episode, planned, play, record
@@ -139,7 +139,7 @@ def test_options_filter_episodes(
 
 def test_only_the_last_attempt_counts(invoke: Invoke, tmp_path: Path) -> None:
     folder, _ = record([(planned(), Episode(partial=None))])
-    with RunFolder.resume(folder.id) as resumed:
+    with resume_run(folder.id) as resumed:
         second = play(resumed, planned(), Episode(partial=0.9), attempt=2)
     manifest = json.loads(invoke(export, "--out", tmp_path / "o", "--json").stdout)
     assert (manifest["episodes"], manifest["funnel"]["rows_in"]) == ([second], 1)

@@ -19,7 +19,7 @@ from mcp_bench.recorder.errors import DiskFullError
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import LARGE, GrowingBody, LargeBody
 from mcp_bench.recorder.frames.large_frame import _Text, parse_large
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.recorded import line, request
 
@@ -168,7 +168,7 @@ sys.path.insert(0, sys.argv[1])
 import anyio
 from tests.support.recorded import begin, run_info
 from mcp_bench.bridge.tap.pump import pump
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 MEGABYTES = int(sys.argv[2])
 BLOCK = bytes(32 + i % 2 * 65 if i % 7 else 110 for i in range(1 << 16))

@@ -14,7 +14,7 @@ from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.importers.inspect_log import InspectLog
 from mcp_bench.recorder.runs.find import run_paths
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 
 pytestmark = pytest.mark.component

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.records import EpisodeEnd, FlagKind, now_us
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scan.scan import MAX_EVIDENCE, scan
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Canary, Scan
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.recorded import Episode, begin, line, planned, play, request, response, run_info

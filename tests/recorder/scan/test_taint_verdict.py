@@ -19,8 +19,9 @@ from mcp_bench.recorder.cli.scan import scan as scan_command
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.store.run_folder import GRADES, RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.run_folder import GRADES, RunFolder
 from mcp_bench.recorder.taint import Canary, Evidence, Scan, Taint, verified
 from tests.support.recorded import Episode, planned, play, run_info
 
@@ -168,7 +169,7 @@ def test_a_changed_verdict_is_found(
 def test_a_later_verdict_replaces_an_earlier_one(run: Path, invoke: Invoke) -> None:
     found = episodes(run)
     verdicts: list[Taint] = ["clean", "tainted"]
-    with RunFolder.resume(run.name) as folder:
+    with resume_run(run.name) as folder:
         for verdict in verdicts:
             folder.grades.put_scan(found["silent"].id, Scan(verdict), now_us())
     assert episodes(run)["silent"].taint == "tainted"

@@ -18,8 +18,8 @@ from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Score
 from tests.support.recorded import Episode, planned, play, record
 

@@ -13,8 +13,8 @@ from click.testing import Result
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.records import EpisodeEnd, now_us
 from mcp_bench.recorder.run_settings import harness, harness_parts
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scores.conditions import differing_conditions
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import Grade
 from tests.support.recorded import Episode, begin, planned, record, run_info

@@ -8,9 +8,9 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scores.scores import summarise
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 from tests.support.terminal import on_terminal

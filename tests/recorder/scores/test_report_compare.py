@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 

@@ -14,12 +14,12 @@ from mcp_bench.recorder.cli.copies import push as push_command
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.verify import verify as verify_command
 from mcp_bench.recorder.errors import RunLockedError, StorageError
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.storage import place as place_module
 from mcp_bench.recorder.storage.copies import OtherCopyError, pull, push
 from mcp_bench.recorder.storage.place import Manifest, Place
 from mcp_bench.recorder.store.keys import key_path, own_key
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.verify.home import verify_home
 from mcp_bench.recorder.verify.verify import verify
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError

@@ -13,10 +13,10 @@ import pytest
 from mcp_bench.recorder.cli.copies import pull as pull_command
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.storage.copies import pull, push
 from mcp_bench.recorder.storage.place import Piece, Place
 from mcp_bench.recorder.store.keys import key_path
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.home import verify_home
 from tests.recorder.storage.test_copies import contents, silent
 from tests.support.recorded import Episode, planned, record

@@ -9,9 +9,9 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.show import show
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.recording import MAX_FLAGS
-from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import Episode, play
 
 pytestmark = pytest.mark.system

@@ -21,9 +21,9 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.frames.body import Body
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.journal import NAMES, Entry, FrameEntry, Journal, RanEntry, encode_frame, read
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import begin, large, request, response, run_info
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]

@@ -15,6 +15,8 @@ from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.conversations.model_turns import join_model_calls, match_turns
 from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.recorder.model_api.dialects.dialect import Reply, RequestedCall
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.model_calls import (
     ModelRequest,
     StoredModelCall,
@@ -23,8 +25,6 @@ from mcp_bench.recorder.store.model_calls import (
 )
 from mcp_bench.recorder.store.model_calls import begin as begin_call
 from mcp_bench.recorder.store.model_tokens import without_tokens
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 from tests.support.exchanges import completion, exchange
 from tests.support.recorded import Episode, begin, planned, play, record, run_info

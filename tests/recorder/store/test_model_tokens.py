@@ -16,10 +16,10 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.model_api.dialects.dialect import Tokens
 from mcp_bench.recorder.records import new_id
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse, begin, settle
 from mcp_bench.recorder.store.model_tokens import storable
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import begin as begin_episode
 from tests.support.recorded import planned, run_info
 from tests.support.spoiling import ODD_VALUES

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.frames.body import body_bytes
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import AssertionResult, Grade
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
@@ -187,7 +188,7 @@ WRITER = """
 import sys
 sys.path.insert(0, sys.argv[1])
 from tests.support.recorded import begin, request, run_info
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 folder = RunFolder.create(run_info(id="run_killed"))
 episode = begin(folder, folder.info.plan[0])
 for number in range(10**6):
@@ -212,7 +213,7 @@ def test_kill_9_keeps_every_stored_frame(bench_home: Path) -> None:
     with closing(sqlite3.connect(path)) as connection:
         assert connection.execute("SELECT count(*) FROM frames").fetchone()[0] >= printed
         assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
-    with RunFolder.resume("run_killed") as folder:
+    with resume_run("run_killed") as folder:
         assert rows(folder, "SELECT invalid, ended_us FROM episodes") == [("referee_died", None)]
         assert rows(folder, "SELECT DISTINCT outcome FROM calls") == [("transport_error",)]
         assert [attempt for _, attempt in folder.pending()] == [2]

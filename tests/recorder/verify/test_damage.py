@@ -19,7 +19,7 @@ from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.home import home

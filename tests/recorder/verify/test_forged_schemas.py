@@ -27,7 +27,8 @@ from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import ChangedSchemaError
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
@@ -255,7 +256,7 @@ def test_nothing_is_added_to_a_changed_schema(run: Path, invoke: Invoke, tmp_pat
         assert result.exit_code == 1
         assert why in str(result.exception) + result.stderr
     with pytest.raises(ChangedSchemaError):
-        RunFolder.resume(run.name)
+        resume_run(run.name)
     assert (run / "grades.db").read_bytes() == before
     assert not list(tmp_path.glob("*.jsonl"))
 

@@ -20,11 +20,12 @@ from hypothesis import strategies as st
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.frames.body import GrowingBody
 from mcp_bench.recorder.records import new_id, now_us
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.keys import own_key
 from mcp_bench.recorder.store.model_calls import ModelRequest, ModelResponse
 from mcp_bench.recorder.store.model_calls import begin as begin_model_call
 from mcp_bench.recorder.store.model_calls import settle as settle_model_call
-from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.signatures import SEALED
 from mcp_bench.recorder.taint import Scan, fresh
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
@@ -340,7 +341,7 @@ def test_a_large_frame_is_checked_to_its_last_byte(bench_home: Path, invoke: Inv
 def test_a_killed_writer_leaves_an_open_end(
     run: Path, invoke: Invoke, tmp_path: Path, bench_home: Path
 ) -> None:
-    with RunFolder.resume(run.name) as folder:
+    with resume_run(run.name) as folder:
         assert verdicts(invoke)[0] == 0  # while the writer is running
         episode = begin(folder, folder.info.plan[2], attempt=2)
         folder.recording.store_frame(episode, 1, "client", request(1, "transfer", {}))
@@ -349,7 +350,7 @@ def test_a_killed_writer_leaves_an_open_end(
     shutil.copytree(killed, bench_home)
     code, (verdict,) = verdicts(invoke)
     assert (code, verdict["verdict"], verdict["findings"]) == (1, "open", [])
-    RunFolder.resume(run.name).close()
+    resume_run(run.name).close()
     assert verdicts(invoke)[0] == 0
 
 
@@ -377,5 +378,5 @@ def test_a_referee_that_died_between_scan_and_grade_is_no_change(invoke: Invoke)
         episode = play(folder, folder.info.plan[0], Episode(partial=None))
         folder.grades.put_scan(episode, Scan("clean"), now_us())
     for _ in range(2):
-        RunFolder.resume(folder.id).close()
+        resume_run(folder.id).close()
         assert changes(invoke) == set()

@@ -16,7 +16,8 @@ from click.testing import Result
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import RunLockedError, StorageError
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import ChangedRunError, resume
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
@@ -55,7 +56,7 @@ def run(bench_home: Path) -> RunFolder:
 def backup(run: RunFolder, tmp_path: Path) -> Path:
     """A copy of the run. It was continued afterwards, and the copy put back."""
     copy = shutil.copytree(run.path, tmp_path / "backup")
-    with RunFolder.resume(run.id) as again:
+    with resume_run(run.id) as again:
         play(again, planned("b"), Episode(partial=0.0))
     shutil.copytree(run.path, tmp_path / "later")
     put_back(copy, run)
@@ -131,10 +132,10 @@ def test_an_open_copy_is_accepted_as_it_is(invoke: Invoke, bench_home: Path, tmp
     with RunFolder.create(run_info(planned("a"), planned("b"))) as folder:
         play(folder, planned("a"), Episode())
         first = shutil.copytree(folder.path, tmp_path / "first")
-    with RunFolder.resume(folder.id) as again:
+    with resume_run(folder.id) as again:
         begin(again, planned("b"))
         second = shutil.copytree(folder.path, tmp_path / "second")
-    with RunFolder.resume(folder.id):
+    with resume_run(folder.id):
         pass
     put_back(second, folder)
     done = accept(invoke, folder)

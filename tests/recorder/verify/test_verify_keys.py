@@ -11,8 +11,9 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.keys import key_path, own_key
-from mcp_bench.recorder.store.run_folder import RunFolder
 from tests.support.recorded import Episode, planned, play, run_info
 
 pytestmark = pytest.mark.system
@@ -54,7 +55,7 @@ def test_a_run_of_another_home_cannot_be_verified_here(run: Path, invoke: Invoke
     assert verdicts(invoke, "--key", theirs)[0] == 0
     assert "tampered" not in invoke(verify).output
     with pytest.raises(Exception, match="was recorded with the key"):
-        RunFolder.resume(run.name)
+        resume_run(run.name)
 
 
 def test_a_damaged_key_is_reported(run: Path, invoke: Invoke) -> None:

@@ -18,7 +18,8 @@ from mcp_bench.bridge.cli.record import record as record_command
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
 
@@ -48,7 +49,7 @@ def failed_run(**info: Any) -> RunFolder:
 
 def go_on(folder: RunFolder, task: str = "b") -> None:
     """Resume a run, add an episode and close it."""
-    with RunFolder.resume(folder.id) as again:
+    with resume_run(folder.id) as again:
         play(again, planned(task), FAILED)
 
 
@@ -99,7 +100,7 @@ def test_an_earlier_closed_copy_is_found(bench_home: Path, invoke: Invoke, tmp_p
 
 def test_an_earlier_open_copy_is_found(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     run = failed_run()
-    with RunFolder.resume(run.id) as again:
+    with resume_run(run.id) as again:
         earlier = shutil.copytree(run.path, tmp_path / "earlier")
         play(again, planned("b"), FAILED)
     shutil.rmtree(run.path)
@@ -199,7 +200,7 @@ class TestOpenRuns:
         shutil.copytree(killed, bench_home)
         found = verdicts(invoke)[folder.id]
         assert (found["verdict"], found["ledger"], found["findings"]) == ("open", "entered", [])
-        RunFolder.resume(folder.id).close()
+        resume_run(folder.id).close()
         assert states(invoke) == {folder.id: "verified"}
 
     @pytest.mark.parametrize("lost", [1, 2])
@@ -237,7 +238,7 @@ class TestOpenRuns:
         with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
             db.execute("UPDATE episodes SET prompt = 'easy'")
         with pytest.raises(StorageError, match="changed"):
-            RunFolder.resume(folder.id)
+            resume_run(folder.id)
         assert states(invoke) == {folder.id: "changed"}
 
     def test_a_removed_episode_is_not_sealed_again(self, bench_home: Path, invoke: Invoke) -> None:

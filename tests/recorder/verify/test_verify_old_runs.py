@@ -16,7 +16,7 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from tests.support.recorded import Episode, planned, play, record
 

@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.process.agent import INTERPRETER
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan import scan
-from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers import contracts
 from tests.support.attacks.by_shell import BY_SHELL
 from tests.support.attacks.places import accomplice, greeter, terminal, user_key

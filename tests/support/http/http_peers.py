@@ -19,7 +19,7 @@ from starlette.types import ASGIApp
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.proxy.http import serve_http_proxy
 from mcp_bench.recorder.records import RunInfo, new_id, now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 LOOPBACK = "127.0.0.1"
 TIMEOUT = 120.0

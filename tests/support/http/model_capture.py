@@ -15,7 +15,7 @@ import anyio
 import anyio.abc
 
 from mcp_bench.bridge.model_proxy.capture import ModelCapture
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support.http.http_peers import LOOPBACK, TIMEOUT, Script, ScriptedServer, post, scripted_server
 from tests.support.recorded import begin, planned, run_info
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from tests.support.bench_commands import Bench
 from tests.support.scripted_improvement import GOOD, dev_ids
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template

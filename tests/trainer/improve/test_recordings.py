@@ -12,9 +12,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.annotations import annotate
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.loop.commands import StepFailedError, record
 from mcp_bench.trainer.loop.recorder import Recorder
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from tests.support.bench_commands import Bench
 from tests.support.training.tiny_checkpoints import (
     QUESTION,

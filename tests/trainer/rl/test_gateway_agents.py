@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.engine.load import load

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from mcp_bench.api import Run
 from mcp_bench.bridge.check.finding import Finding, judged
 from mcp_bench.bridge.check.overlap import few
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import Reference, Task
 
 WORDS = ("reward", "partial", "strict", "assertions", "grader_version")

@@ -11,7 +11,7 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.episode.episode import Outcome, run_episode
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 
 class Apart(ThisProcess):

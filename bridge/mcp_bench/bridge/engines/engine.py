@@ -17,7 +17,7 @@ from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.episode_folder import remove_all
 from mcp_bench.plugins.own_clients import environment as client_environment
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 
 class Engine(Protocol):

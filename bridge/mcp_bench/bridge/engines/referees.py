@@ -1,6 +1,6 @@
 """The engine that records in several referee processes on this machine.
 
-Each process records into a part of the run (`mcp_bench.recorder.store.parts`). This process schedules, takes
+Each process records into a part of the run (`mcp_bench.recorder.runs.parts`). This process schedules, takes
 in each episode when it has ended, and shows the progress: there is one budget, one circuit breaker and one
 display. A process that is lost costs its open attempts, which are stored as invalid and can be retried;
 another process takes its place.
@@ -24,7 +24,7 @@ from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS
 from mcp_bench.bridge.process.orphans import adopt_orphans, end_orphans
 from mcp_bench.recorder.records import REFEREE_DIED, PlannedEpisode
-from mcp_bench.recorder.store.parts import (
+from mcp_bench.recorder.runs.parts import (
     last_frame,
     new_part,
     take_in,
@@ -32,8 +32,8 @@ from mcp_bench.recorder.store.parts import (
     take_in_dead,
     take_in_moved,
 )
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.grading import Grade
 
 
@@ -86,7 +86,7 @@ class Referees:
                     ending.start_soon(referee.end)
             self._calls_before, self._referees = self.calls_made, []
             async with self._taking:
-                await anyio.to_thread.run_sync(take_in_all, self._run, RunFolder.reopen)
+                await anyio.to_thread.run_sync(take_in_all, self._run)
         self._tasks.cancel_scope.cancel()
         await self._tasks.__aexit__(kind, error, trace)
 
@@ -170,7 +170,7 @@ class Referees:
         await anyio.to_thread.run_sync(end_orphans, lost.since)
         with anyio.CancelScope(shield=True):
             async with self._taking:
-                await anyio.to_thread.run_sync(take_in_dead, self._run, lost.part, RunFolder.reopen)
+                await anyio.to_thread.run_sync(take_in_dead, self._run, lost.part)
         for attempt in lost.open.values():
             attempt.lost = how
         await self._start()

@@ -36,7 +36,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.recorder.isolation_levels import OPEN
 from mcp_bench.recorder.records import Termination
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import BenchError, WrongUseError
 

@@ -9,7 +9,7 @@ import anyio
 from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess
 from mcp_bench.bridge.process.in_process import InProcessAgent
 from mcp_bench.recorder.records import Termination
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 STOP_SECONDS = 3.0
 """Between SIGTERM and SIGKILL, so that an agent can finish writing its transcript."""

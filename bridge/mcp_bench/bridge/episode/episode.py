@@ -28,9 +28,9 @@ from mcp_bench.recorder.conversations.model_turns import join_model_calls
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL, with_user_turns
 from mcp_bench.recorder.isolation_levels import OPEN
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, Termination, new_id, now_us
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scan.scan import scan
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
 from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolSpec, World

@@ -45,7 +45,7 @@ from mcp_bench.plugins.contracts import AgentOutput, Launch, Resumes
 from mcp_bench.recorder.conversations.user_turns import LEFT, with_heard
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import ToolSpec, World
 from mcp_bench.servers.errors import BenchError, SandboxEndedError
 from mcp_bench.servers.mcp_server.server import WorldSession

@@ -27,9 +27,9 @@ from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.export.steps import labelled
 from mcp_bench.recorder.run_settings import harness_parts
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.scores.task_names import family
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Message, Trajectory
 from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.errors import BenchError, suggestion

@@ -18,8 +18,8 @@ from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, planned_episode, private_splits
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.recorder.store.run_folder import RunFolder, remove_run
 from mcp_bench.servers.contracts import Benchmark, Task
 from mcp_bench.servers.errors import BenchError, WrongUseError
 

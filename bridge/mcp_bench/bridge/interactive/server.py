@@ -26,7 +26,7 @@ from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.interactive.stdio import RecordedConnection
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import remove_run
+from mcp_bench.recorder.runs.run_folder import remove_run
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sanitize import sanitize_line

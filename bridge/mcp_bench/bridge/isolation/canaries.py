@@ -15,7 +15,7 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.taint import fresh
 
 VARIABLE = "MCP_BENCH_ANSWER_KEY"

@@ -9,8 +9,8 @@ from pathlib import Path
 from mcp_bench.bridge.harness.world import OWN_TOOLS
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.task_names import family
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import ToolCall, Trajectory
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 

@@ -19,8 +19,8 @@ from mcp_bench.bridge.memory.compact import whole
 from mcp_bench.bridge.memory.judge import Judge, json_in
 from mcp_bench.bridge.replay.replay import Normal
 from mcp_bench.recorder.conversations.load import trajectory
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scores.statistics import Interval, bootstrap
-from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mcp_bench.bridge.harness.folder import Harness, stored_harness
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 
 
 def harness_runs(

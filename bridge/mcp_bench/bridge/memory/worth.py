@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from mcp_bench.bridge.harness.folder import Harness
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.store.reader import StoredEpisode
 
 WITHOUT, WITH = "without", "with"
 

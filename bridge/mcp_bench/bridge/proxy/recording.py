@@ -21,8 +21,8 @@ from mcp_bench.recorder.records import (
     new_id,
     now_us,
 )
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.database import Durability
-from mcp_bench.recorder.store.run_folder import RunFolder
 
 AGENT = "proxy"
 """Agent of the run. The episode has the name that the client reports."""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from mcp_bench.bridge.replay.step_labels import labels
 from mcp_bench.recorder.export.steps import Replayed
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 
 _one_at_a_time = threading.Lock()
 

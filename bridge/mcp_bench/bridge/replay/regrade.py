@@ -16,7 +16,7 @@ from mcp_bench.bridge.episode.episode import chat_messages
 from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_differences
 from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.frames import jsonrpc
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import JSON, Benchmark, GradesStates
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import Grade

@@ -14,8 +14,8 @@ from mcp_bench.bridge.replay.regrade import REPLAY_SECONDS, Benchmarks
 from mcp_bench.bridge.replay.replay import Normal, of_the_world, result_differences
 from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.export.steps import Replayed, Step, step
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import Benchmark, ReportsAssertions, World
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.asked import Asked
-from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.servers.contracts import ChatMessage, ToolSpec
 from mcp_bench.servers.errors import HostError
 from mcp_bench.servers.host import Role

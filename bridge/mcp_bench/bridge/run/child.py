@@ -36,7 +36,7 @@ from mcp_bench.servers.sanitized_logs import show_safely
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.episode.attempt import Setup
-    from mcp_bench.recorder.store.run_folder import RunFolder
+    from mcp_bench.recorder.runs.run_folder import RunFolder
 
 STOP = b"stop\n"
 POLL_SECONDS = 1.0

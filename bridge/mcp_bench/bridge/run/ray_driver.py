@@ -38,9 +38,10 @@ from mcp_bench.bridge.engines.on_ray.cluster import (
 )
 from mcp_bench.bridge.engines.on_ray.node import DISTRIBUTION, PIECE_BYTES
 from mcp_bench.bridge.run.child import Channel
+from mcp_bench.recorder.runs.parts import ORDERED
+from mcp_bench.recorder.runs.run_folder import MOVED
 from mcp_bench.recorder.store.keys import NAME as KEY
 from mcp_bench.recorder.store.keys import SECRET_BYTES
-from mcp_bench.recorder.store.parts import MOVED, ORDERED
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.sanitized_logs import show_safely

@@ -29,7 +29,7 @@ from mcp_bench.bridge.run.child import Channel, Lines
 from mcp_bench.bridge.run.setup import setup_again
 from mcp_bench.bridge.sandbox.runners.configured import check_sandboxes
 from mcp_bench.recorder.records import now_us
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError, bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.needs import SANDBOX, unmet

@@ -10,7 +10,7 @@ from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.display import Display
 from mcp_bench.bridge.run.events import EpisodeEnded, EpisodeStarted, Event, RunStarted
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Usage
 
 

@@ -28,7 +28,7 @@ from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.sandbox.runners.configured import configured
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
 

@@ -14,7 +14,7 @@ from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.circuit_breaker import CircuitBreaker
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 
 class Watcher(Protocol):

@@ -11,7 +11,7 @@ from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.words import ENDS, INVALID
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import NORMAL_ENDS
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 
 KINDS = {
     "invalid": "Invalid: nothing about the agent",

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from typing import Literal
 
-from mcp_bench.recorder.store.run_folder import LOCK, is_being_written
+from mcp_bench.recorder.runs.lock import LOCK, is_being_written
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 LOG = "resumed-by-view.log"

@@ -21,7 +21,7 @@ from pathlib import Path
 from mcp_bench.bridge.viewer.recordings import Library, signature
 from mcp_bench.recorder.conversations.load import conversation
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
 FOLDER, FILE, LOCK = "view", "search-2.db", "lock"

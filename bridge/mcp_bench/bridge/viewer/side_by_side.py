@@ -10,7 +10,7 @@ from typing import Any
 from mcp_bench.bridge.viewer.conversation import Call, calls_of, conversation
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.cli.episode_document import episode_document
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 
 
 @dataclass(frozen=True, slots=True)

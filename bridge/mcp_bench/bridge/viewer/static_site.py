@@ -19,8 +19,8 @@ from mcp_bench.bridge.viewer.rendering import render, style
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.curation.redaction import redact_texts
 from mcp_bench.recorder.runs.find import find_episode, run_paths
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.verify.damage import readable
 from mcp_bench.servers.errors import BenchError, WrongUseError
 

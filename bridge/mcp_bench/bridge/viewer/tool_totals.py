@@ -11,7 +11,7 @@ import numpy as np
 
 from mcp_bench.bridge.viewer.conversation import OUTCOMES
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 
 
 @dataclass(slots=True)

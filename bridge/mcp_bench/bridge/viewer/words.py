@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 
 ISOLATION = {
     "none": "The agent ran as you, and could have read your files, recordings and grades among them.",

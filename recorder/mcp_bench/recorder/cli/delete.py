@@ -31,7 +31,7 @@ def delete(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     missing. A run that is being recorded is not deleted. Links in the folders are removed, not followed.
     """
     from mcp_bench.recorder.runs.find import run_paths
-    from mcp_bench.recorder.store.run_folder import remove_run
+    from mcp_bench.recorder.runs.run_folder import remove_run
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
@@ -70,7 +70,7 @@ class _Contents(NamedTuple):
 
 def _contents(run: Path) -> _Contents:
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.runs.reader import RunReader
 
     size = 0
     for folder, _, names in os.walk(run):  # does not follow links

@@ -10,9 +10,9 @@ from mcp_bench.recorder.cli.model_calls import summary
 from mcp_bench.recorder.conversations.images import image_facts
 from mcp_bench.recorder.conversations.load import shown_places, trajectory
 from mcp_bench.recorder.conversations.timeline import timeline
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scan.unseen import unseen_values
 from mcp_bench.recorder.scores.assertion_words import in_words
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.recorder.trajectory import Message, Usage
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.grading import Score
 from mcp_bench.servers.sanitize import sanitize, sanitize_line

@@ -10,8 +10,8 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.listing import print_table
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.model_calls import StoredModelCall, total_usage
-from mcp_bench.recorder.store.reader import RunReader
 
 MICROSECONDS = 1_000_000
 

@@ -15,7 +15,7 @@ from mcp_bench.recorder.cli.run_options import NOTHING, run_options
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.store.reader import RunSummary, StoredEpisode
+    from mcp_bench.recorder.runs.reader import RunSummary, StoredEpisode
 
 
 BY = "agent,model,benchmark,split"

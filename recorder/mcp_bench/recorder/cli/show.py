@@ -47,7 +47,7 @@ def show(
     from mcp_bench.recorder.cli.episode_document import episode_document
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
     from mcp_bench.recorder.runs.find import find_episode, run_paths
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.runs.reader import RunReader
 
     if what is None and not runs and not model_calls:
         show_runs(run_tags, as_json)

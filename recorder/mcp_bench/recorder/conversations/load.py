@@ -10,9 +10,9 @@ from mcp_bench.recorder.conversations.user_turns import (
     placed_user_turns,
     without_reply_tool,
 )
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.episode_rows import IMAGE
 from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory, Usage
 

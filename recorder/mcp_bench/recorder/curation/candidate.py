@@ -7,8 +7,8 @@ from hashlib import blake2b
 from pathlib import Path
 
 from mcp_bench.recorder.leakage.similarity import Signature
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.task_names import family
-from mcp_bench.recorder.store.reader import StoredEpisode
 
 
 @dataclass(slots=True)

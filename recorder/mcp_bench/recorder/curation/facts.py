@@ -8,7 +8,7 @@ from math import inf
 
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.isolation_levels import strength
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.contracts import ALL_SPLITS

@@ -29,7 +29,7 @@ from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
 from mcp_bench.recorder.leakage.similarity import Signature, signature
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
 from mcp_bench.servers.errors import UnknownNameError

@@ -28,7 +28,7 @@ from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line
 from mcp_bench.recorder.formats.inspect import NO_MODEL, Logged, model_usage, moment, sample, summary
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError

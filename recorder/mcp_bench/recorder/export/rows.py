@@ -15,7 +15,7 @@ from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column, Format, HasCompanions, HasImages, ImagesAs
 from mcp_bench.recorder.formats.image_files import image_files
 from mcp_bench.recorder.leakage.split_index import Leak
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 
 Note = Callable[[StoredEpisode, Leak | None], None]

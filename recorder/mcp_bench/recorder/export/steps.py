@@ -22,8 +22,8 @@ from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
 from mcp_bench.recorder.formats.facts import fact_columns, facts
 from mcp_bench.recorder.formats.trl import Trl
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.store.episode_rows import ExecutedCall
-from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import ToolCall, Trajectory
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.totals import Totals
-from mcp_bench.recorder.store.reader import StoredEpisode
 
 NAMES = ("benchmark", "benchmark_version", "split", "agent", "model")
 

@@ -23,7 +23,7 @@ from mcp_bench.recorder.files.layout import Layout, layout
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
 

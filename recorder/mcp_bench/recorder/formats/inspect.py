@@ -14,7 +14,7 @@ from typing import Any
 from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.formats.facts import KEY, facts_apart
 from mcp_bench.recorder.records import RecordedCall
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Message, Trajectory, Usage
 
 NO_MODEL = "none/none"

@@ -14,8 +14,8 @@ from mcp_bench.recorder.html_report.linked import linked
 from mcp_bench.recorder.html_report.page import write_page
 from mcp_bench.recorder.html_report.recordings import about, recorded
 from mcp_bench.recorder.html_report.sections import Section
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
-from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
 from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER
 from mcp_bench.servers.registry import load

@@ -20,10 +20,10 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, common_conditions, differing_conditions
 from mcp_bench.recorder.scores.scores import measured_score, summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
-from mcp_bench.recorder.store.reader import StoredEpisode
 
 Row = dict[str, Any]
 _SPENT = (

@@ -16,7 +16,7 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 
 ROLES: tuple[Role, ...] = ("partial", "strict", "fixed", "broken", "loss")
 TITLE = "Best version over runs"

@@ -21,10 +21,11 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
+from mcp_bench.recorder.runs.lock import is_being_written
+from mcp_bench.recorder.runs.run_folder import RECORDINGS, RunFolder
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.ledger import ledger_of
-from mcp_bench.recorder.store.run_folder import RECORDINGS, RunFolder, is_being_written
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import Image
 from mcp_bench.servers.home import home

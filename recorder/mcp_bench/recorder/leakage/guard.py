@@ -9,7 +9,7 @@ from mcp_bench.recorder.importers.attempt import IMPORTED
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.held_out import PRIVATE
 from mcp_bench.recorder.leakage.split_index import Leak, Row
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
 

@@ -1,1 +1,1 @@
-"""Find, combine and group runs."""
+"""Runs as folders: write, read, find, combine and group them."""

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import run_paths
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import UnknownNameError
 
 

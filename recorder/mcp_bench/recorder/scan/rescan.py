@@ -8,10 +8,11 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.runs.lock import is_being_written
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.store.keys import key_for
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder, is_being_written
 from mcp_bench.recorder.taint import Evidence, Scan
 from mcp_bench.recorder.verify.verify import verify
 

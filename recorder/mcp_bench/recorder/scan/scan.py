@@ -15,8 +15,8 @@ from typing import Any
 
 from mcp_bench.recorder.conversations.align import plain
 from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.marks import Marks, Source, normalised
-from mcp_bench.recorder.store.reader import RunReader
 from mcp_bench.recorder.taint import Canaries, Evidence, EvidenceKind, Scan, judged
 from mcp_bench.servers.sanitize import sanitize_line
 

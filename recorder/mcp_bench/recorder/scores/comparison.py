@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
-from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.grading import Measure
 

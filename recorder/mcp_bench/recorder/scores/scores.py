@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
 from mcp_bench.recorder.scores.totals import Totals, finished
-from mcp_bench.recorder.store.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import measured

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.grading import Measure, Score
 

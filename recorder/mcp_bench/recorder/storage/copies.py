@@ -12,13 +12,14 @@ from typing import BinaryIO
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.runs.left_behind import take_in_left
+from mcp_bench.recorder.runs.lock import held_still
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.storage.place import NAME, PIECE_BYTES, Manifest, Piece, Place
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
 from mcp_bench.recorder.store.ledger import ledger_of
-from mcp_bench.recorder.store.left_behind import take_in_left
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, held_still
 from mcp_bench.recorder.store.signatures import seal_tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.home import home

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError
+from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
-from mcp_bench.recorder.store.run_folder import is_being_written
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify
 from mcp_bench.servers.errors import WrongUseError

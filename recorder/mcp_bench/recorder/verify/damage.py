@@ -12,10 +12,11 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.lock import is_being_written
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import keys
 from mcp_bench.recorder.store.keys import Key, read_key
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 from mcp_bench.recorder.verify.verify import Verdict, verify
 
 SMALL = 2 * 4096

@@ -8,9 +8,9 @@ from pathlib import Path
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.names import run_id
+from mcp_bench.recorder.runs.run_folder import RECORDINGS
 from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
-from mcp_bench.recorder.store.run_folder import RECORDINGS
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify, verify_ledger
 from mcp_bench.servers.home import home

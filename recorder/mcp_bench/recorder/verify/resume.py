@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.keys import key_for
-from mcp_bench.recorder.store.run_folder import RunFolder
 from mcp_bench.recorder.verify.damage import nothing_in
 from mcp_bench.recorder.verify.verify import verify
 
@@ -15,7 +16,7 @@ class ChangedRunError(StorageError):
 
 
 def resume(run: str) -> RunFolder:
-    """Open the folder of an interrupted run, as `RunFolder.resume` does, after a check of its rows.
+    """Open the folder of an interrupted run, as `resume_run` does, after a check of its rows.
 
     `run` is its id or a unique prefix of it.
 
@@ -24,7 +25,7 @@ def resume(run: str) -> RunFolder:
 
     Raises:
         ChangedRunError: rows, tables or the place in the ledger are not as they were stored.
-        StorageError, UnknownNameError, RunLockedError: as for `RunFolder.resume`.
+        StorageError, UnknownNameError, RunLockedError: as for `resume_run`.
     """
     (path,) = run_paths([run])
     if problem := nothing_in(path):
@@ -37,4 +38,4 @@ def resume(run: str) -> RunFolder:
             f"{path.name} is not resumed, since it was changed ({what}): see `mcp-bench verify {path.name}`. "
             "Restore its folder from a copy, or record a new run"
         )
-    return RunFolder.resume(path.name)
+    return resume_run(path.name)

@@ -20,12 +20,13 @@ from pathlib import Path
 from typing import Literal
 
 from mcp_bench.recorder.errors import ChangedSchemaError, StorageError, database_errors
+from mcp_bench.recorder.runs.left_behind import take_in_journal
+from mcp_bench.recorder.runs.lock import is_being_written
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.store.ledger import NAME, Position, ledger_of
-from mcp_bench.recorder.store.left_behind import take_in_journal
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS, is_being_written
 from mcp_bench.recorder.store.schema_check import differences
 from mcp_bench.recorder.store.signatures import Signer, columns_of_run, rows
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck, Standing

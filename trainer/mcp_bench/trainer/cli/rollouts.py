@@ -50,7 +50,7 @@ def rollouts(
 
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.recorder.runs.find import run_paths
-    from mcp_bench.recorder.store.reader import RunReader
+    from mcp_bench.recorder.runs.reader import RunReader
     from mcp_bench.servers.errors import FruitlessError, WrongUseError
     from mcp_bench.trainer.rl.rollout_rows import rollout_rows
 

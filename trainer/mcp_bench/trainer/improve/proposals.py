@@ -21,7 +21,7 @@ from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.leakage.texts import TextCheck, for_agents
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.taint import Canary
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import BenchError

@@ -10,9 +10,9 @@ from pathlib import Path
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.recorder.store.annotations import known_annotations
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded

@@ -167,8 +167,8 @@ def record(
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
     """Return whether a run has the requested agent, model, tasks and tag. Others may record, too."""
+    from mcp_bench.recorder.runs.reader import RunReader
     from mcp_bench.recorder.store.annotations import read_annotations
-    from mcp_bench.recorder.store.reader import RunReader
 
     options = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
 from mcp_bench.recorder.scores.scores import stored_episodes, summarise
 from mcp_bench.recorder.scores.task_names import family, level
 from mcp_bench.recorder.scores.totals import finished
-from mcp_bench.recorder.store.reader import StoredEpisode
 from mcp_bench.servers.errors import BenchError
 
 SPLITS = ("dev", "test")

@@ -12,7 +12,7 @@ from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.loop.commands import record

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from mcp_bench.recorder.model_api.exchange import reply_of
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.engine.api_request import ChatRequest, read_request
 from mcp_bench.trainer.engine.messages_request import read_messages
 from mcp_bench.trainer.engine.responses_request import read_responses

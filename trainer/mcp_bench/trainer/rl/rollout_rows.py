@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.rl.algorithms import Attempt
 from mcp_bench.trainer.rl.collect import read_attempt
 from mcp_bench.trainer.rl.credit import Baseline, advantages

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from mcp_bench.recorder.model_api.dialects import DIALECTS
 from mcp_bench.recorder.model_api.exchange import reply_of
-from mcp_bench.recorder.store.reader import RunReader
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import BenchError
 
 BY_NAME = {dialect.name: dialect for dialect in DIALECTS}

@@ -9,7 +9,7 @@ from mcp_bench.bridge.engines.messages import Work
 from mcp_bench.bridge.engines.referee import Referee, RefereeError
 from mcp_bench.bridge.engines.referees import Referees
 from mcp_bench.bridge.episode.attempt import Setup
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder
 
 
 class OnRay(Referees):

@@ -16,8 +16,8 @@ from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.side_by_side import aligned, attempt
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 
 RUNS_AT_ONCE = 20

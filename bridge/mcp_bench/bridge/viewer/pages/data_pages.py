@@ -17,7 +17,7 @@ from mcp_bench.bridge.viewer.training.exports import KEPT, Export
 from mcp_bench.bridge.viewer.training.folders import Found, TrainingFiles, data_files, manifest_of
 from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 
 ROWS_ON_A_PAGE = 200
 

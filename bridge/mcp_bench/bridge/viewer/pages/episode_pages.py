@@ -23,7 +23,7 @@ from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
 from mcp_bench.recorder.conversations.load import conversation as spoken
 from mcp_bench.recorder.frames.body import CHUNK
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.servers.sanitize import sanitize
 

@@ -19,8 +19,8 @@ from mcp_bench.bridge.viewer.training.improvements import (
 )
 from mcp_bench.bridge.viewer.training.text_changes import Change
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
-from mcp_bench.recorder.store.reader import StoredEpisode
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from starlette.responses import HTMLResponse, Response
 from mcp_bench.bridge.viewer.pages.episode_pages import EpisodePages, as_text
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.trees import Drawn, draw_text, draw_value
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.model_calls import StoredModelCall
-from mcp_bench.recorder.store.reader import RunReader
 
 MOST_PARSED = 8_000_000
 """Characters of a body that is still taken apart; a longer one is shown as it begins."""

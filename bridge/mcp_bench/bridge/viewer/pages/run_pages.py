@@ -21,9 +21,9 @@ from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.store.episode_rows import Outcome
-from mcp_bench.recorder.store.reader import RunReader, StoredEpisode
 
 RUNS_ON_A_PAGE = 50
 SECONDS_OF_A_LIST = 5

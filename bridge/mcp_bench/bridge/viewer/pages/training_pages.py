@@ -33,7 +33,7 @@ from mcp_bench.bridge.viewer.training.folders import (
 )
 from mcp_bench.bridge.viewer.training.improvements import line_of
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.store.reader import StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 
 SPLITS = ("dev", "test")
 WAYS = ("pass_to_fail", "fail_to_pass")

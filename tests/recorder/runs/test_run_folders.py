@@ -16,9 +16,11 @@ from mcp_bench.recorder.errors import (
 )
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.lock import held_still
+from mcp_bench.recorder.runs.parts import resume_run
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store import episode_rows
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder, held_still
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.home import home
 from tests.support import ROOT
@@ -38,7 +40,7 @@ def test_a_resumed_run_repeats_ungraded_slots() -> None:
         ungraded = play(folder, PLAN[1], Episode(partial=None))
         running = begin(folder, PLAN[2])
         info = folder.info
-    with RunFolder.resume(folder.id) as resumed:
+    with resume_run(folder.id) as resumed:
         assert resumed.info == info
         assert [(slot, attempt) for slot, attempt in resumed.pending()] == [(PLAN[1], 2), (PLAN[2], 2)]
         again = play(resumed, PLAN[1], Episode(), attempt=2)
@@ -65,7 +67,7 @@ def test_lists_of_runs_read_indexes_only() -> None:
 
 def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
     script = (
-        "from tests.support.recorded import run_info; from mcp_bench.recorder.store.run_folder import RunFolder\n"
+        "from tests.support.recorded import run_info; from mcp_bench.recorder.runs.run_folder import RunFolder\n"
         "folder = RunFolder.create(run_info(id='run_busy')); print('ready', flush=True); input()"
     )
     support = str(ROOT)
@@ -77,11 +79,11 @@ def test_a_locked_run_names_its_owner(tmp_path: Path) -> None:
         assert owner.stdout is not None
         assert owner.stdout.readline() == "ready\n"
         with pytest.raises(RunLockedError, match=rf"process {owner.pid} on .* since \d{{4}}-.* UTC"):
-            RunFolder.resume("run_busy")
+            resume_run("run_busy")
         with RunReader(run_paths()[0]) as reader:  # reading works meanwhile
             assert reader.summary() is not None
         owner.kill()
-    RunFolder.resume("run_busy").close()  # the lock died with its owner
+    resume_run("run_busy").close()  # the lock died with its owner
 
 
 def test_a_run_that_is_copied_names_no_writer() -> None:
@@ -92,11 +94,11 @@ def test_a_run_that_is_copied_names_no_writer() -> None:
 
 def test_an_unknown_run_id_names_near_matches() -> None:
     record([], id="run_one")
-    for act in (lambda: RunFolder.resume("run_oen"), lambda: run_paths(["run_oen"])):
+    for act in (lambda: resume_run("run_oen"), lambda: run_paths(["run_oen"])):
         with pytest.raises(UnknownNameError, match="run_one"):
             act()
     with pytest.raises(UnknownNameError):
-        RunFolder.resume("../runs/run_one")
+        resume_run("../runs/run_one")
 
 
 def test_a_run_that_exists_is_not_overwritten() -> None:
@@ -119,7 +121,7 @@ def test_a_newer_database_is_refused_and_left_alone(name: str) -> None:
     with closing(sqlite3.connect(folder.path / name)) as connection, connection:
         connection.execute("UPDATE _sqlite_migrations SET name = 'm999_later' WHERE id = 1")
     before = (folder.path / name).read_bytes()
-    for act in (lambda: RunFolder.resume(folder.id), lambda: RunReader(folder.path)):
+    for act in (lambda: resume_run(folder.id), lambda: RunReader(folder.path)):
         with pytest.raises(NewerDatabaseError, match=rf"{name} was written by a newer .*m999_later"):
             act()
     assert (folder.path / name).read_bytes() == before
@@ -130,7 +132,7 @@ def test_a_damaged_database_is_named_and_left_alone(name: str) -> None:
     folder, _ = record([(PLAN[0], Episode())])
     garbage = b"not a database at all" * 500
     (folder.path / name).write_bytes(garbage)
-    for act in (lambda: RunFolder.resume(folder.id), lambda: RunReader(folder.path)):
+    for act in (lambda: resume_run(folder.id), lambda: RunReader(folder.path)):
         with pytest.raises(CorruptDatabaseError, match=name):
             act()
     assert (folder.path / name).read_bytes() == garbage
@@ -140,7 +142,7 @@ def test_a_lost_grades_file_does_not_start_the_run_over() -> None:
     folder, _ = record([(PLAN[0], Episode())])
     (folder.path / "grades.db").unlink()
     with pytest.raises(StorageError, match=r"grades\.db is missing"):
-        RunFolder.resume(folder.id)
+        resume_run(folder.id)
     with RunReader(folder.path) as reader:  # the recordings can still be read
         assert [episode.partial for episode in reader.episodes()] == [None]
 

@@ -13,32 +13,23 @@ import logging
 import shutil
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
-from mcp_bench.recorder.records import EPISODE_ID
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.records import EPISODE_ID, PlannedEpisode
+from mcp_bench.recorder.runs.copied_rows import CopiedRows, last_numbers, refused
+from mcp_bench.recorder.runs.run_folder import GRADES, MOVED, PARTS, RECORDINGS, RunFolder
 from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.copied_rows import CopiedRows, last_numbers, refused
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
-from mcp_bench.recorder.store.signatures import (
-    signer_of,
-)
+from mcp_bench.recorder.store.signatures import signer_of
+from mcp_bench.servers.errors import UnknownNameError
 
-if TYPE_CHECKING:
-    from mcp_bench.recorder.records import PlannedEpisode
-    from mcp_bench.recorder.store.run_folder import RunFolder
-
-PARTS = "parts"
-MOVED = "moved"
-"""Folder of a part: folders of attempts that were recorded on other machines, and moved here complete. The
-key that signed them is beside it, and nothing but these attempts."""
 ORDERED = "ordered.json"
 """File of a moved folder: the attempt that was ordered. It is written here."""
-RECORDINGS, GRADES = "recordings.db", "grades.db"
 ENDING_SECONDS = 20.0
 """How long a referee process whose run was killed may take to end its agents."""
 _SLOTS = "SELECT id, task, seed, repeat, attempt, started_us FROM episodes"
@@ -201,9 +192,7 @@ def _ordered(folder: Path, order: tuple[PlannedEpisode, int] | None) -> list[obj
         raise refused(folder, f"what was ordered is not known: {error}") from error
 
 
-def take_in_dead(
-    run: RunFolder, part: Path, reopen: Callable[[Path], RunFolder], *, seconds: float = ENDING_SECONDS
-) -> None:
+def take_in_dead(run: RunFolder, part: Path, *, seconds: float = ENDING_SECONDS) -> None:
     """Take in a part whose process has ended, and delete it. Open episodes are marked: their referee died.
 
     What was moved here from other machines is taken in, too. A folder that cannot be keeps back no other.
@@ -211,7 +200,6 @@ def take_in_dead(
     Args:
         run: the run.
         part: its part.
-        reopen: opens the folder of a part for writing.
         seconds: how long to wait for the end of the process.
 
     Raises:
@@ -225,7 +213,7 @@ def take_in_dead(
         except StorageError as error:
             problems.append(error)
     if _has_rows(part):
-        folder = _reopened(part, reopen, seconds)
+        folder = _reopened(part, seconds)
         try:
             folder.mark_died()
         finally:
@@ -236,12 +224,11 @@ def take_in_dead(
     shutil.rmtree(part, ignore_errors=True)
 
 
-def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bool = True) -> None:
+def take_in_all(run: RunFolder, *, wait: bool = True) -> None:
     """Take in all parts that a killed run has left. One that cannot be taken in keeps back no other.
 
     Args:
         run: the run.
-        reopen: opens the folder of a part for writing.
         wait: for processes that have not ended yet.
 
     Raises:
@@ -253,7 +240,7 @@ def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bo
     problems = []
     for part in sorted(folder.iterdir()):
         try:
-            take_in_dead(run, part, reopen, seconds=ENDING_SECONDS if wait else 0.0)
+            take_in_dead(run, part, seconds=ENDING_SECONDS if wait else 0.0)
         except StorageError as error:
             problems.append(error)
     if problems:
@@ -261,13 +248,30 @@ def take_in_all(run: RunFolder, reopen: Callable[[Path], RunFolder], *, wait: bo
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def left_parts(path: Path) -> list[Path]:
-    """Return the parts of the run in the folder `path` that are begun, and not taken in completely.
+def resume_run(run_id: str, *, root: Path | None = None) -> RunFolder:
+    """Open the folder of an interrupted run: take in its parts, and mark its unfinished attempts as invalid.
 
-    Folders that were moved there from other machines count as parts.
+    Args:
+        run_id: its whole id.
+        root: the folder of all runs (default: `runs_dir()`).
+
+    Raises:
+        UnknownNameError: there is no such run; the message lists near matches.
+        RunLockedError: another process is recording it.
+        StorageError: a database is damaged, or from a later version.
     """
-    places = (f"{PARTS}/*", f"{PARTS}/*/{MOVED}/*")
-    return [file.parent for place in places for file in path.glob(f"{place}/{RECORDINGS}")]
+    root = runs_dir() if root is None else root
+    known = {path.parent.name for path in root.glob(f"*/{RECORDINGS}")}
+    if run_id not in known:
+        raise UnknownNameError("run", run_id, known)
+    folder = RunFolder.reopen(root / run_id)
+    try:
+        take_in_all(folder)
+        folder.mark_died()
+    except BaseException:
+        folder.close()
+        raise
+    return folder
 
 
 def _has_rows(part: Path) -> bool:
@@ -280,11 +284,11 @@ def _has_rows(part: Path) -> bool:
         return begun and db.execute("SELECT 1 FROM runs").fetchone() is not None
 
 
-def _reopened(part: Path, reopen: Callable[[Path], RunFolder], seconds: float) -> RunFolder:
+def _reopened(part: Path, seconds: float) -> RunFolder:
     until = time.monotonic() + seconds
     while True:
         try:
-            return reopen(part)
+            return RunFolder.reopen(part)
         except RunLockedError as error:
             if time.monotonic() > until:
                 raise RunLockedError(

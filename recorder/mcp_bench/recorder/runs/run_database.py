@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Self
 
 from mcp_bench.recorder.errors import database_errors
+from mcp_bench.recorder.runs.left_behind import take_in_left
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
-from mcp_bench.recorder.store.left_behind import take_in_left
-from mcp_bench.recorder.store.run_folder import GRADES, RECORDINGS
 
 
 class RunDatabase:

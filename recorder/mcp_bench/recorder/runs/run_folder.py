@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 import contextlib
-import errno
-import fcntl
-import json
 import logging
 import os
 import secrets
 import shutil
-import socket
-import time
-from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mcp_bench.recorder.errors import RunLockedError, StorageError
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
-from mcp_bench.recorder.records import PlannedEpisode, RunInfo, now_us
+from mcp_bench.recorder.records import PlannedEpisode, RunInfo
+from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
 from mcp_bench.recorder.store.grades import SealedGrades
 from mcp_bench.recorder.store.keys import key_for
 from mcp_bench.recorder.store.ledger import ledger_of
-from mcp_bench.recorder.store.parts import left_parts, take_in_all
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.servers.errors import UnknownNameError
 
 RECORDINGS = "recordings.db"
 GRADES = "grades.db"
-LOCK = "lock"
-LOOKS, LOOK_SECONDS = 10, 0.02
+PARTS = "parts"
+MOVED = "moved"
+"""Folder of a part: folders of attempts that were recorded on other machines, and moved here complete. The
+key that signed them is beside it, and nothing but these attempts."""
 _log = logging.getLogger(__name__)
 
 
@@ -39,7 +33,7 @@ class RunFolder:
     """One run, open for writing. Use it as a context manager: it holds the lock until it closes."""
 
     def __init__(self, path: Path, info: RunInfo | None, *, sealing: bool = True) -> None:
-        """Open the folder at `path`; use `create`, `resume`, `reopen` or `completing` instead."""
+        """Open the folder at `path`; use `create`, `reopen` or `completing` instead."""
         self.path = path
         self._sealing = sealing
         self.state = ""
@@ -117,34 +111,12 @@ class RunFolder:
             raise
 
     @classmethod
-    def resume(cls, run_id: str, *, root: Path | None = None) -> RunFolder:
-        """Open the folder of an interrupted run, and mark its unfinished attempts as invalid.
+    def reopen(cls, path: Path) -> RunFolder:
+        """Open the folder of a run to add to it; see `resume_run` for one that was interrupted.
 
         Raises:
-            UnknownNameError: there is no such run; the message lists near matches.
             RunLockedError: another process is recording it.
             StorageError: a database is damaged, or from a later version.
-        """
-        root = runs_dir() if root is None else root
-        known = {path.parent.name for path in root.glob(f"*/{RECORDINGS}")}
-        if run_id not in known:
-            raise UnknownNameError("run", run_id, known)
-        folder = cls.reopen(root / run_id)
-        try:
-            take_in_all(folder, cls.reopen)
-            folder.mark_died()
-        except BaseException:
-            folder.close()
-            raise
-        return folder
-
-    @classmethod
-    def reopen(cls, path: Path) -> RunFolder:
-        """Open the folder of a run to add to it.
-
-        Raises:
-            RunLockedError: as for `resume`.
-            StorageError: as for `resume`.
         """
         return cls(path, None)
 
@@ -155,8 +127,7 @@ class RunFolder:
         Seals and ledger stay as they are: new ones would hide what somebody has changed since.
 
         Raises:
-            RunLockedError: as for `resume`.
-            StorageError: as for `resume`.
+            RunLockedError, StorageError: as for `reopen`.
         """
         return cls(path, None, sealing=False)
 
@@ -239,6 +210,15 @@ class RunFolder:
         self.close()
 
 
+def left_parts(path: Path) -> list[Path]:
+    """Return the parts of the run in the folder `path` that are begun, and not taken in completely.
+
+    Folders that were moved there from other machines count as parts.
+    """
+    places = (f"{PARTS}/*", f"{PARTS}/*/{MOVED}/*")
+    return [file.parent for place in places for file in path.glob(f"{place}/{RECORDINGS}")]
+
+
 def remove_run(path: Path) -> None:
     """Delete the folder of a run, and enter that in the ledger. Links are removed, never followed.
 
@@ -281,97 +261,3 @@ def _remove_folder(path: Path) -> None:
     while path.exists():
         with contextlib.suppress(FileNotFoundError):
             shutil.rmtree(path)
-
-
-def is_being_written(path: Path) -> bool:
-    """Return whether a process has the run open for writing."""
-    try:
-        lock = os.open(path / LOCK, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return True
-    finally:
-        os.close(lock)
-    return False
-
-
-@contextlib.contextmanager
-def held_still(path: Path) -> Iterator[None]:
-    """Let nobody write to a run meanwhile.
-
-    Raises:
-        RunLockedError: a process is writing it.
-    """
-    try:
-        lock = os.open(path / LOCK, os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise StorageError(f"cannot lock {path}: {error.strerror}") from error
-    try:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError as error:
-            raise RunLockedError(f"the run {path.name} is being written by {_owner(path / LOCK)}") from error
-        yield
-    finally:
-        os.close(lock)
-
-
-def take_lock(path: Path) -> int:
-    """Lock a run for writing; return the descriptor, which holds the lock until it is closed.
-
-    Raises:
-        RunLockedError: another process holds it.
-        StorageError: the file cannot be written.
-    """
-    # the kernel releases a flock when its process dies, however it dies
-    try:
-        lock = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-    except OSError as error:
-        raise StorageError(f"cannot write {path}: {error.strerror}") from error
-    try:
-        _wait_for(lock)
-        os.ftruncate(lock, 0)
-        owner = {"pid": os.getpid(), "host": socket.gethostname(), "since_us": now_us()}
-        os.pwrite(lock, json.dumps(owner).encode(), 0)
-    except OSError as error:
-        by = "copied by another process" if _is_shared(lock) else f"written by {_owner(path)}"
-        os.close(lock)
-        if error.errno not in (errno.EWOULDBLOCK, errno.EACCES):
-            raise StorageError(f"cannot lock {path}: {error.strerror}") from error
-        raise RunLockedError(f"the run {path.parent.name} is being {by}") from error
-    return lock
-
-
-def _is_shared(lock: int) -> bool:
-    """Return whether those who hold a lock only read (`held_still`): the file names the last writer."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
-def _wait_for(lock: int) -> None:
-    """Lock, although somebody may look at the lock at this moment (`is_being_written`).
-
-    Raises:
-        OSError: somebody else keeps it.
-    """
-    for _ in range(LOOKS):
-        with contextlib.suppress(BlockingIOError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return
-        time.sleep(LOOK_SECONDS)
-    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-
-
-def _owner(path: Path) -> str:
-    try:
-        owner = json.loads(path.read_text())
-        since = datetime.fromtimestamp(owner["since_us"] / 1e6, tz=UTC)
-        return f"process {owner['pid']} on {owner['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
-    except (OSError, ValueError, KeyError, TypeError):
-        return "another process"

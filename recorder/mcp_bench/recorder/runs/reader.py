@@ -16,12 +16,12 @@ from pydantic_core import from_json
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
+from mcp_bench.recorder.runs.run_database import RunDatabase
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome, Running
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
-from mcp_bench.recorder.store.run_database import RunDatabase
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 from mcp_bench.servers.grading import Score

@@ -8,13 +8,14 @@ from contextlib import closing
 from pathlib import Path
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
+from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
+from mcp_bench.recorder.runs.parts import take_in_all
+from mcp_bench.recorder.runs.run_folder import PARTS, RECORDINGS, RunFolder, left_parts
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.journal import left_behind
 from mcp_bench.recorder.store.keys import OtherKeyError
-from mcp_bench.recorder.store.parts import PARTS, left_parts, take_in_all
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.recorder.store.run_folder import LOCK, RECORDINGS, RunFolder, is_being_written, take_lock
 
 _log = logging.getLogger(__name__)
 
@@ -57,7 +58,7 @@ def _take_in_parts(path: Path) -> None:
     try:
         if not _is_sealed(path):
             with RunFolder.completing(path) as run:
-                take_in_all(run, RunFolder.reopen, wait=False)
+                take_in_all(run, wait=False)
         elif left_parts(path):
             _log.warning(
                 "run %s may lack episodes: %s was put beside it, or could not be taken in when it ended",

@@ -3,28 +3,25 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
-from mcp_bench.recorder.store import frame_log
-from mcp_bench.recorder.store.copied_rows import OF_GRADES
-from mcp_bench.recorder.store.keys import own_key
-from mcp_bench.recorder.store.parts import (
-    MOVED,
-    PARTS,
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.runs.copied_rows import OF_GRADES
+from mcp_bench.recorder.runs.parts import (
     last_frame,
     new_part,
+    resume_run,
     take_in,
     take_in_all,
-    take_in_moved,
 )
-from mcp_bench.recorder.store.reader import RunReader
-from mcp_bench.recorder.store.run_folder import RunFolder
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.runs.run_folder import PARTS, RunFolder
+from mcp_bench.recorder.store import frame_log
+from mcp_bench.recorder.store.keys import own_key
 from mcp_bench.recorder.store.signatures import OF_EPISODE
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.verify.verify import verify
@@ -51,12 +48,6 @@ STORY = Episode(
 )
 
 
-@pytest.fixture
-def run() -> Iterator[RunFolder]:
-    with RunFolder.create(run_info(*PLAN)) as folder:
-        yield folder
-
-
 def bodies(path: Path, episode: str) -> list[bytes]:
     with RunReader(path) as reader:
         return [body for _, _, body in reader.frame_bodies(episode)]
@@ -81,7 +72,7 @@ def test_episodes_of_two_parts_become_one_verified_run(run: RunFolder) -> None:
             episode: bodies(part.path, episode)
             for part, episode in ((one, first), (two, second), (one, third))
         }
-    take_in_all(run, RunFolder.reopen)
+    take_in_all(run)
     own = play(run, planned("user_task_3"), STORY)  # numbers go on
     run.close()
     assert not (run.path / PARTS).exists()
@@ -140,7 +131,7 @@ def test_a_large_frame_and_flags_are_taken_in(run: RunFolder) -> None:
         part.recording.flag(episode, "wrong_token", "somebody")
         part.recording.flag(None, "flood", "nobody")
     stored = bodies(part.path, episode)
-    take_in_all(run, RunFolder.reopen)
+    take_in_all(run)
     run.close()
     assert bodies(run.path, episode) == stored
     assert sum(map(len, stored)) > 9 << 20
@@ -163,7 +154,7 @@ def test_what_was_interrupted_is_completed_once(run: RunFolder, monkeypatch: pyt
         assert run.done() == set()
         (part.path / "logs" / f"{episode}.stdout.log").write_text("said")
     run.close()
-    with RunFolder.resume(run.id) as again:
+    with resume_run(run.id) as again:
         assert again.done() == {episode}
         assert [number for _, number in again.pending()] == [1, 1]
         assert again.log_path(episode, "stdout").read_text() == "said"
@@ -223,7 +214,7 @@ def test_a_reader_takes_in_what_a_killed_run_has_left(run: RunFolder) -> None:
         assert [(one.id, one.partial) for one in reader.episodes()] == [(episode, 1.0)]
     assert not (run.path / PARTS).exists()
     assert (state(run), entries()) == ("open", before)
-    with RunFolder.resume(run.id) as again:
+    with resume_run(run.id) as again:
         assert again.done() == {episode}
     assert state(run) == "verified"
 
@@ -271,7 +262,7 @@ def test_a_part_that_cannot_be_taken_in_keeps_back_no_other(
         episode = play(good, PLAN[1], STORY)
     query(bad.path / "recordings.db", "UPDATE frames SET body = 'other' WHERE id = 1")
     with pytest.raises(StorageError, match="move this folder away"):
-        take_in_all(run, RunFolder.reopen)
+        take_in_all(run)
     assert run.done() == {episode}
     run.close()
     assert state(run) == "open"  # episodes are missing
@@ -282,103 +273,7 @@ def test_a_part_that_cannot_be_taken_in_keeps_back_no_other(
     assert "move this folder away" in caplog.text
     assert (state(run), entries()) == ("open", before)
     bad.path.rename(run.path.with_name("elsewhere"))
-    RunFolder.resume(run.id).close()
-    assert state(run) == "verified"
-
-
-def moved_to(run: RunFolder, part: Path, name: str, *story: PlannedEpisode) -> tuple[Path, list[str]]:
-    """Record episodes in a folder of their own, and move it to a part of a run as another machine's."""
-    with RunFolder(new_part(run), run.info) as made:
-        episodes = [play(made, one, STORY) for one in story]
-    (part / MOVED).mkdir(exist_ok=True)
-    return made.path.rename(part / MOVED / name), episodes
-
-
-def test_a_moved_folder_that_cannot_be_taken_in_keeps_back_no_other(
-    run: RunFolder, caplog: pytest.LogCaptureFixture
-) -> None:
-    part = new_part(run)
-    bad, _ = moved_to(run, part, "1", PLAN[0])
-    _, [episode] = moved_to(run, part, "2", PLAN[1])
-    query(bad / "recordings.db", "UPDATE frames SET body = 'other' WHERE id = 1")
-    with pytest.raises(StorageError, match="move this folder away"):
-        take_in_all(run, RunFolder.reopen)
-    assert run.done() == {episode}
-    assert [path.name for path in (part / MOVED).iterdir()] == ["1"]
-    run.close()
-    assert state(run) == "open"  # episodes are missing
-    with RunReader(run.path) as reader:
-        assert reader.episode_ids() == [episode]
-    assert "move this folder away" in caplog.text
-    bad.rename(run.path.with_name("elsewhere"))
-    RunFolder.resume(run.id).close()
-    assert state(run) == "verified"
-
-
-def test_flags_without_an_episode_come_with_a_moved_folder(run: RunFolder) -> None:
-    with part_of(run) as made:
-        episode = play(made, PLAN[0], STORY)
-        made.recording.flag(None, "flood", "nobody")
-    take_in_moved(run, made.path, (PLAN[0], 1))
-    assert not made.path.exists()
-    assert run.done() == {episode}
-    run.close()
-    with RunReader(run.path) as reader:
-        assert [flag.kind for flag in reader.flags(None)] == ["flood"]
-    assert state(run) == "verified"
-
-
-@pytest.mark.parametrize(
-    ("plan", "order", "text"),
-    [
-        ([PLAN[0]], (PLAN[1], 1), "is not the attempt that was ordered"),
-        ([PLAN[0]], (PLAN[0], 2), "is not the attempt that was ordered"),
-        ([planned("other")], None, "is not planned in this run"),
-        ([PLAN[0], PLAN[1]], (PLAN[0], 1), "it has several attempts"),
-    ],
-)
-def test_a_moved_folder_has_what_was_ordered(
-    run: RunFolder, plan: list[PlannedEpisode], order: tuple[PlannedEpisode, int] | None, text: str
-) -> None:
-    folder, _ = moved_to(run, new_part(run), "1", *plan)
-    for given in (order, None):  # the second time as when the run ends
-        with pytest.raises(StorageError, match=text):
-            take_in_moved(run, folder, given)
-    assert run.recording.attempts() == []
-
-
-def test_a_moved_folder_names_no_files_of_others(
-    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "other.txt").write_text("mine")
-    with monkeypatch.context() as named:
-        named.setattr(recorded, "new_id", lambda _: str(tmp_path / "other"))
-        folder, _ = moved_to(run, new_part(run), "1", PLAN[0])
-    with pytest.raises(StorageError, match="is no id of an episode"):
-        take_in_moved(run, folder, (PLAN[0], 1))
-    assert (tmp_path / "other.txt").read_text() == "mine"
-
-
-def test_a_moved_folder_grades_no_episode_of_its_run(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    own = begin(run, PLAN[0])
-    with monkeypatch.context() as named:
-        named.setattr(recorded, "new_id", lambda _: own)
-        folder, _ = moved_to(run, new_part(run), "1", PLAN[0])
-    with pytest.raises(StorageError, match="this run has another episode with the id"):
-        take_in_moved(run, folder, (PLAN[0], 1))
-    assert run.done() == set()
-
-
-def test_a_moved_folder_is_completed(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder, [episode] = moved_to(run, new_part(run), "1", PLAN[0])
-    with monkeypatch.context() as broken:
-        broken.setattr(run.grades, "with_attached", lambda _: (_ for _ in ()).throw(StorageError("full")))
-        with pytest.raises(StorageError, match="full"):
-            take_in_moved(run, folder, (PLAN[0], 1))
-    assert run.done() == set()
-    take_in_all(run, RunFolder.reopen)
-    assert run.done() == {episode}
-    run.close()
+    resume_run(run.id).close()
     assert state(run) == "verified"
 
 
@@ -398,5 +293,5 @@ def test_a_sealed_run_takes_in_no_part(run: RunFolder, caplog: pytest.LogCapture
 
 def test_a_part_that_never_began_is_removed(run: RunFolder) -> None:
     new_part(run)
-    take_in_all(run, RunFolder.reopen)
+    take_in_all(run)
     assert not (run.path / PARTS).exists()
