@@ -12,11 +12,11 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.architecture import Architecture
-from mcp_bench.trainer.base_sizes import read_architecture
+from mcp_bench.trainer.architectures.architecture import Architecture
+from mcp_bench.trainer.architectures.base_sizes import read_architecture
+from mcp_bench.trainer.architectures.counted import count
+from mcp_bench.trainer.architectures.layers import FAMILIES
 from mcp_bench.trainer.cli.train import train
-from mcp_bench.trainer.counted import count
-from mcp_bench.trainer.layers import FAMILIES
 from mcp_bench.trainer.memory import trained_parameters
 from mcp_bench.trainer.recipe import load_recipe, shipped
 from mcp_bench.trainer.sft.model import layer_classes

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.rl.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.tokens import Row
 from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.settings import RL
 from mcp_bench.trainer.rl.together import follow, join, leave, split
-from mcp_bench.trainer.rl.tokens import Row
 from mcp_bench.trainer.sft import processes
 from tests.support.training.tiny_checkpoints import qwen3
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_sizes import read_architecture
+from mcp_bench.trainer.architectures.base_sizes import read_architecture
 from mcp_bench.trainer.plan import plan_recipe
 from mcp_bench.trainer.sft.start import begin
 from tests.support.training.short_training import rows, save_tokenizer, write_rows
@@ -151,7 +151,7 @@ def hub() -> Iterator[str]:
 
 def test_models_of_the_hub_without_access_are_refused(tmp_path: Path, hub: str) -> None:
     code = (
-        "import sys; from mcp_bench.trainer.base_config import read_config\n"
+        "import sys; from mcp_bench.trainer.architectures.base_config import read_config\n"
         "for name in sys.argv[1:]:\n"
         "    try: read_config(name)\n"
         "    except Exception as error: print(type(error).__name__, error)\n"

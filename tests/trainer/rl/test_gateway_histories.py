@@ -15,7 +15,7 @@ from starlette.testclient import TestClient
 
 from mcp_bench.trainer.engine.app import Policy, make_app
 from mcp_bench.trainer.engine.load import load
-from mcp_bench.trainer.rl.tokens import Sampled, make_rows
+from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from tests.support.training.scripted_engine import LOGPROB, ScriptedEngine, scripted
 from tests.support.training.tiny_checkpoints import TOOLS, make_tokenizer, qwen3, save, template
 

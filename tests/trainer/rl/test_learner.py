@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from mcp_bench.trainer.rl.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.algorithms import Weighted
 from mcp_bench.trainer.rl.learner import Learner
 from tests.support.training.learner_trial import VOCABULARY, made_up, make_learner
 

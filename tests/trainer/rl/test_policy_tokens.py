@@ -14,16 +14,16 @@ import pytest
 import torch
 from starlette.testclient import TestClient
 
-from mcp_bench.trainer.engine.api_request import ChatRequest, Message
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest, Message
 from mcp_bench.trainer.engine.app import Policy, make_app
 from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import load
 from mcp_bench.trainer.engine.prompt import make_prompt, render
 from mcp_bench.trainer.engine.sequence import Completion
-from mcp_bench.trainer.rl.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.tokens import Row, Sampled, make_rows
 from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.settings import RL
-from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
 from tests.support.training.byte_tokenizers import QWEN_SPECIAL, byte_tokenizer
 from tests.support.training.tiny_checkpoints import (
     QWEN3_CALL,

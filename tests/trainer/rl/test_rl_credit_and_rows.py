@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.trainer.rl import rollout_rows
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
-from mcp_bench.trainer.rl.credit import advantages, is_flat
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
+from mcp_bench.trainer.rl.credit.groups import advantages, is_flat
+from mcp_bench.trainer.rl.credit.tokens import Row, Sampled, make_rows
 from mcp_bench.trainer.rl.curriculum import Curriculum
-from mcp_bench.trainer.rl.tokens import Row, Sampled, make_rows
 
 pytestmark = pytest.mark.unit
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from mcp_bench.trainer.rl.algorithms import Attempt
+from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.guards import CollapsedError, Watch
 from mcp_bench.trainer.rl.learner import Figures
 from mcp_bench.trainer.rl.settings import Guards

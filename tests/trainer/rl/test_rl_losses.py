@@ -9,7 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from mcp_bench.trainer.rl.loss import Clipping, distillation_loss, kl_loss, policy_loss, row_means, trusted
+from mcp_bench.trainer.rl.credit.loss import (
+    Clipping,
+    distillation_loss,
+    kl_loss,
+    policy_loss,
+    row_means,
+    trusted,
+)
 
 pytestmark = pytest.mark.component
 

@@ -14,17 +14,17 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cli.train import train
-from mcp_bench.trainer.engine.api_request import ChatRequest
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest
 from mcp_bench.trainer.engine.load import Loaded, load
 from mcp_bench.trainer.engine.prompt import make_prompt
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt, Weighted
-from mcp_bench.trainer.rl.conversation import Conversation
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt, Weighted
+from mcp_bench.trainer.rl.credit.conversation import Conversation
+from mcp_bench.trainer.rl.credit.hints import Hints
+from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.guards import CollapsedError
-from mcp_bench.trainer.rl.hints import Hints
 from mcp_bench.trainer.rl.learner import Learner
 from mcp_bench.trainer.rl.settings import RL
 from mcp_bench.trainer.rl.teacher import OtherModel
-from mcp_bench.trainer.rl.tokens import Sampled, make_rows
 from tests.support.training.byte_tokenizers import QWEN_SPECIAL, byte_tokenizer
 from tests.support.training.tiny_checkpoints import QWEN3_CALL, TOOLS, make_tokenizer, qwen3, save, template
 

@@ -24,10 +24,10 @@ from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.sequence import Request
 from mcp_bench.trainer.recipe import Recipe, load_recipe
 from mcp_bench.trainer.rl import run
-from mcp_bench.trainer.rl.algorithms import Attempt
 from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.credit.algorithms import Attempt
+from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
-from mcp_bench.trainer.rl.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.vllm_engine import check_engine, visible, with_engine
 from tests.support.training.tiny_checkpoints import (
     QUESTION,

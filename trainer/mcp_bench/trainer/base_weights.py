@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_bench.trainer.base_config import is_gguf, place, read_config
+from mcp_bench.trainer.architectures.base_config import is_gguf, place, read_config
 
 
 def load_weights(base: str, **arguments: Any) -> Any:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from mcp_bench.trainer.architecture import Architecture
-from mcp_bench.trainer.layers import EXPERTS, LINEAR, Layer
+from mcp_bench.trainer.architectures.architecture import Architecture
+from mcp_bench.trainer.architectures.layers import EXPERTS, LINEAR, Layer
 from mcp_bench.trainer.recipe import Recipe
 
 RESERVE = 0.9

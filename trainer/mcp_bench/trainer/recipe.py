@@ -26,7 +26,7 @@ from pydantic import (
 )
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
-from mcp_bench.trainer.architecture import Architecture
+from mcp_bench.trainer.architectures.architecture import Architecture
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.preference.settings import Preference
 from mcp_bench.trainer.recipe_section import Section
@@ -179,7 +179,7 @@ class Recipe(Section):
         """
         if self.model.architecture is not None:
             return self.model.architecture
-        from mcp_bench.trainer.base_sizes import read_architecture
+        from mcp_bench.trainer.architectures.base_sizes import read_architecture
 
         assert self.model.base is not None  # noqa: S101 - ModelSource checks it
         return read_architecture(self.model.base)

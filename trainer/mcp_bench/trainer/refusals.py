@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
-from mcp_bench.trainer.base_sizes import read_architecture
-from mcp_bench.trainer.layers import EXPERTS, FULL
+from mcp_bench.trainer.architectures.base_sizes import read_architecture
+from mcp_bench.trainer.architectures.layers import EXPERTS, FULL
 from mcp_bench.trainer.memory import RESERVE, device_memory
 from mcp_bench.trainer.recipe import KERNELS, Attention, Recipe
 

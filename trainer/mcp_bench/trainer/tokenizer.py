@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_config import ask_hub, fault, place
+from mcp_bench.trainer.architectures.base_config import ask_hub, fault, place
 from mcp_bench.trainer.bases import KNOWN, located
 
 

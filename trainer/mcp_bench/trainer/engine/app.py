@@ -21,17 +21,17 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.engine.api_answer import Reply
-from mcp_bench.trainer.engine.api_errors import OVERFLOW, ApiError
-from mcp_bench.trainer.engine.api_request import ChatRequest, read_request
+from mcp_bench.trainer.engine.api.chat_answer import Reply
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest, read_request
+from mcp_bench.trainer.engine.api.errors import OVERFLOW, ApiError
+from mcp_bench.trainer.engine.api.messages_answer import MessagesReply
+from mcp_bench.trainer.engine.api.messages_request import read_messages
+from mcp_bench.trainer.engine.api.responses_answer import ResponsesReply
+from mcp_bench.trainer.engine.api.responses_request import read_responses
 from mcp_bench.trainer.engine.constraint import Constraint
 from mcp_bench.trainer.engine.conversations import Conversations
 from mcp_bench.trainer.engine.load import Loaded
-from mcp_bench.trainer.engine.messages_answer import MessagesReply
-from mcp_bench.trainer.engine.messages_request import read_messages
 from mcp_bench.trainer.engine.prompt import make_prompt, opens_thought
-from mcp_bench.trainer.engine.responses_answer import ResponsesReply
-from mcp_bench.trainer.engine.responses_request import read_responses
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.sequence import Completion, Request
 

@@ -15,7 +15,7 @@ from hashlib import sha256
 from itertools import takewhile
 from typing import Any
 
-from mcp_bench.trainer.engine.api_request import ChatRequest, Message, text_of
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest, Message, text_of
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.prompt import render
 from mcp_bench.trainer.engine.sequence import Completion

@@ -6,8 +6,8 @@ import json
 from typing import Any
 
 from mcp_bench.trainer.chat.harmony import Harmony
-from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import ChatRequest, Message, text_of
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest, Message, text_of
+from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.load import Loaded
 
 REASONING = ("reasoning_content", "reasoning")

@@ -19,12 +19,12 @@ from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
 from mcp_bench.trainer.loop.recorder import Recorder
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
-from mcp_bench.trainer.rl.conversation import read_conversation
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
+from mcp_bench.trainer.rl.credit.conversation import read_conversation
+from mcp_bench.trainer.rl.credit.tokens import make_rows, read_sampled
 from mcp_bench.trainer.rl.folder import RunSettings
 from mcp_bench.trainer.rl.policy_server import Endpoint
 from mcp_bench.trainer.rl.settings import RL
-from mcp_bench.trainer.rl.tokens import make_rows, read_sampled
 
 TRAIN = "train"
 APIS = ("chat-completions", "responses", "anthropic-messages")

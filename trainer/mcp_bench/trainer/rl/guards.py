@@ -10,7 +10,7 @@ from statistics import fmean, median
 from typing import Any
 
 from mcp_bench.servers.errors import FruitlessError
-from mcp_bench.trainer.rl.algorithms import Attempt
+from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.settings import Guards
 
 SETTLED = 10

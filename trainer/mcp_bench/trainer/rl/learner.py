@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 from mcp_bench.trainer.engine.sampling import unlikely
-from mcp_bench.trainer.rl.algorithms import Weighted
-from mcp_bench.trainer.rl.loss import (
+from mcp_bench.trainer.rl.credit.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.loss import (
     Clipping,
     Surrogate,
     distillation_loss,

@@ -12,10 +12,10 @@ from itertools import groupby
 from typing import Any, Literal
 
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.rl.algorithms import Attempt
 from mcp_bench.trainer.rl.collect import read_attempt
-from mcp_bench.trainer.rl.credit import Baseline, advantages
-from mcp_bench.trainer.rl.tokens import Row
+from mcp_bench.trainer.rl.credit.algorithms import Attempt
+from mcp_bench.trainer.rl.credit.groups import Baseline, advantages
+from mcp_bench.trainer.rl.credit.tokens import Row
 
 Form = Literal["prime-rl", "verl"]
 

@@ -23,12 +23,12 @@ from mcp_bench.trainer.loop.measuring import model_name
 from mcp_bench.trainer.loop.recorder import Recorder
 from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.recipe import Recipe
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt, Weighted
 from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt, Weighted
+from mcp_bench.trainer.rl.credit.hints import Hints
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError, Watch
-from mcp_bench.trainer.rl.hints import Hints
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
 from mcp_bench.trainer.rl.prepare import load_alone, make_learner
 from mcp_bench.trainer.rl.together import several

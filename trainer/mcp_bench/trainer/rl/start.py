@@ -14,8 +14,8 @@ from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS
 from mcp_bench.trainer.rl.collect import variables
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint

@@ -13,8 +13,8 @@ from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.recipe import Recipe
-from mcp_bench.trainer.rl.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.collect import Rollouts
+from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy

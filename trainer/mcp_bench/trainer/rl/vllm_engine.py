@@ -29,7 +29,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
-from mcp_bench.trainer.engine.api_errors import ApiError
+from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.base_config import GGUF, fault
+from mcp_bench.trainer.architectures.base_config import GGUF, fault
+from mcp_bench.trainer.architectures.layers import EXPERTS
 from mcp_bench.trainer.base_weights import load_weights
 from mcp_bench.trainer.data import Example
-from mcp_bench.trainer.layers import EXPERTS
 from mcp_bench.trainer.recipe import Generation, Recipe
 from mcp_bench.trainer.templates import Templates, special_tokens
 

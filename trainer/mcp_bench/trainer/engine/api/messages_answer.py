@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_bench.trainer.engine.api_answer import Reply, named_event
-from mcp_bench.trainer.engine.api_errors import OVERFLOW, ApiError
+from mcp_bench.trainer.engine.api.chat_answer import Reply, named_event
+from mcp_bench.trainer.engine.api.errors import OVERFLOW, ApiError
 from mcp_bench.trainer.engine.sequence import Completion
 
 KINDS = {400: "invalid_request_error", 401: "authentication_error", 404: "not_found_error"}

@@ -13,13 +13,13 @@ from itertools import takewhile
 
 import numpy as np
 
-from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import Message, text_of
+from mcp_bench.trainer.engine.api.chat_request import Message, text_of
+from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.prompt import make_prompt
-from mcp_bench.trainer.rl.algorithms import Attempt, Weighted
-from mcp_bench.trainer.rl.conversation import Conversation
-from mcp_bench.trainer.rl.tokens import Row
+from mcp_bench.trainer.rl.credit.algorithms import Attempt, Weighted
+from mcp_bench.trainer.rl.credit.conversation import Conversation
+from mcp_bench.trainer.rl.credit.tokens import Row
 
 ERRORS = "In an earlier attempt at this task, these calls failed:"
 MOST_ERRORS = 5

@@ -9,7 +9,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from mcp_bench.trainer.engine.api_errors import ApiError
+from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.sampling import Sampling
 
 

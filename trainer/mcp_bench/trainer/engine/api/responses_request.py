@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import (
+from mcp_bench.trainer.engine.api.chat_request import (
     ChatRequest,
     checked,
     one_system_message,
     read_json,
     without_nothing,
 )
+from mcp_bench.trainer.engine.api.errors import ApiError
 
 SAME = ("model", "temperature", "top_p", "stream", "parallel_tool_calls", "seed", "chat_template_kwargs")
 OUTPUTS = ("function_call_output", "custom_tool_call_output")

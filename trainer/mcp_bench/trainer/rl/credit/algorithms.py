@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 from mcp_bench.trainer.methods import Learning
-from mcp_bench.trainer.rl.conversation import Conversation
-from mcp_bench.trainer.rl.credit import Baseline, advantages, is_flat
-from mcp_bench.trainer.rl.loss import Surrogate
-from mcp_bench.trainer.rl.tokens import Row
+from mcp_bench.trainer.rl.credit.conversation import Conversation
+from mcp_bench.trainer.rl.credit.groups import Baseline, advantages, is_flat
+from mcp_bench.trainer.rl.credit.loss import Surrogate
+from mcp_bench.trainer.rl.credit.tokens import Row
 
 
 @dataclass(frozen=True)

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import (
+from mcp_bench.trainer.engine.api.chat_request import (
     ChatRequest,
     checked,
     one_system_message,
     read_json,
     without_nothing,
 )
+from mcp_bench.trainer.engine.api.errors import ApiError
 
 SAME = ("model", "temperature", "top_p", "top_k", "max_tokens", "stream", "seed", "chat_template_kwargs")
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from mcp_bench.trainer.chat.answer import Answer
-from mcp_bench.trainer.engine.api_errors import ApiError
-from mcp_bench.trainer.engine.api_request import ChatRequest
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest
+from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen
 from mcp_bench.trainer.engine.sequence import Completion

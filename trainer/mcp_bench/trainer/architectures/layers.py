@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from mcp_bench.trainer.sizes import Sizes
+from mcp_bench.trainer.architectures.sizes import Sizes
 
 FULL, SLIDING, LINEAR = "full_attention", "sliding_attention", "linear_attention"
 

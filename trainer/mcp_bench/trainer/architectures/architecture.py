@@ -12,8 +12,8 @@ from typing import Any
 from pydantic import model_validator
 
 from mcp_bench.servers.errors import suggestion
-from mcp_bench.trainer.layers import FAMILIES, GATES, Layer, Matrix
-from mcp_bench.trainer.sizes import EXPERT_COUNTS, Sizes
+from mcp_bench.trainer.architectures.layers import FAMILIES, GATES, Layer, Matrix
+from mcp_bench.trainer.architectures.sizes import EXPERT_COUNTS, Sizes
 
 MIXTURE = {
     *("num_experts_per_tok", "moe_intermediate_size", "n_shared_experts", "first_k_dense_replace"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.architecture import Architecture
-from mcp_bench.trainer.base_config import CONFIG, is_gguf, read_config, refuse_quantised
-from mcp_bench.trainer.counted import count, gguf_config, own_config
-from mcp_bench.trainer.layers import FAMILIES
-from mcp_bench.trainer.sizes import EXPERT_COUNTS
+from mcp_bench.trainer.architectures.architecture import Architecture
+from mcp_bench.trainer.architectures.base_config import CONFIG, is_gguf, read_config, refuse_quantised
+from mcp_bench.trainer.architectures.counted import count, gguf_config, own_config
+from mcp_bench.trainer.architectures.layers import FAMILIES
+from mcp_bench.trainer.architectures.sizes import EXPERT_COUNTS
 
 TEXT_PARTS = {"qwen3_5": "qwen3_5_text"}
 """Types of which transformers' AutoModelForCausalLM loads the text part alone."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.architecture import Architecture
-from mcp_bench.trainer.base_config import UnusableBaseError, fault, place
-from mcp_bench.trainer.layers import EXPERTS, FULL, LINEAR, SLIDING, Layer, Matrix
+from mcp_bench.trainer.architectures.architecture import Architecture
+from mcp_bench.trainer.architectures.base_config import UnusableBaseError, fault, place
+from mcp_bench.trainer.architectures.layers import EXPERTS, FULL, LINEAR, SLIDING, Layer, Matrix
 
 ROUTERS = ("gate", "router")
 STATEFUL = ("linear_attention", "mamba", "conv", "recurrent")

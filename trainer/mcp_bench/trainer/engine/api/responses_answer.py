@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from itertools import count
 from typing import Any
 
-from mcp_bench.trainer.engine.api_answer import Reply, named_event
-from mcp_bench.trainer.engine.responses_request import INPUT, Origin, ResponsesRequest
+from mcp_bench.trainer.engine.api.chat_answer import Reply, named_event
+from mcp_bench.trainer.engine.api.responses_request import INPUT, Origin, ResponsesRequest
 from mcp_bench.trainer.engine.sequence import Completion
 
 Item = dict[str, Any]
