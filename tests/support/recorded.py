@@ -96,6 +96,7 @@ class Episode:
     transcript: list[Message] = field(
         default_factory=lambda: [Message(role="assistant", content="I sent the money.")]
     )
+    answer: str = "I sent the money."
     detail: str = ""
     assertion: str = "sent"
     metrics: dict[str, float] = field(default_factory=lambda: {"steps": 1})
@@ -123,7 +124,7 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
         termination="agent_exit",
         invalid=story.invalid,
         exit_code=0,
-        answer="I sent the money.",
+        answer=story.answer,
         usage=Usage(input_tokens=10, output_tokens=2),
         connections=1,
         ended_us=now_us(),

@@ -47,6 +47,15 @@ def test_files_are_written_edited_and_deleted(world: EditingExperience, tmp_path
     assert texts_of(tmp_path / "mine") == {}
 
 
+def test_hidden_files_are_no_harness(world: EditingExperience, tmp_path: Path) -> None:
+    (tmp_path / "mine" / ".git").mkdir(parents=True)
+    (tmp_path / "mine" / ".git" / "HEAD").write_text("ref: refs/heads/main")
+    assert called(world, "files").startswith("It has no files yet.")
+    text = SKILL.replace("\n", "\r\n")
+    assert called(world, "write_file", path="skills/press/SKILL.md", text=text).startswith("Done. ")
+    assert texts_of(tmp_path / "mine") == {"skills/press/SKILL.md": SKILL}
+
+
 REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("write_file", {"path": "README.md", "text": "x"}, "README.md is no part of a harness"),
     ("write_file", {"path": "../INSTRUCTIONS.md", "text": "x"}, "is no path of a file in the harness"),

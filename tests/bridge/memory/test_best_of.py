@@ -17,14 +17,15 @@ from tests.support.recorded import Episode, planned, record
 pytestmark = [pytest.mark.component, pytest.mark.usefixtures("bench_home")]
 
 
-def recorded(**tasks: Sequence[tuple[str, float]]) -> None:
+def recorded(agent: str = "oracle", **tasks: Sequence[tuple[str, float]]) -> None:
     """Record attempts, each with the state that it left and its grade."""
     record(
         [
             (planned(name, "dev", repeat=repeat), Episode(partial=partial, state={"paid": state}))
             for name, attempts in tasks.items()
             for repeat, (state, partial) in enumerate(attempts)
-        ]
+        ],
+        agent=agent,
     )
 
 
@@ -49,6 +50,29 @@ def test_the_state_of_most_attempts_is_chosen() -> None:
     assert found["tokens_one"] == 12
     assert "strict: one attempt 0.444, chosen 0.667, any 1.000" in chosen()
     assert "tokens for a task: one attempt 12, chosen 36" in chosen()
+
+
+def test_attempts_that_change_nothing_are_told_by_their_answers() -> None:
+    record(
+        [
+            (planned("asked", "dev", repeat=repeat), Episode(partial=partial, answer=answer))
+            for repeat, (answer, partial) in enumerate(
+                [("It is 7.", 0.0), ("It is  8.", 1.0), ("it is 8.", 1.0)]
+            )
+        ]
+    )
+    assert json.loads(chosen("--json"))["chosen"] == 1.0
+
+
+def test_a_task_of_several_agents_is_one_task() -> None:
+    """Its attempts resemble each other, so they say less than those at other tasks."""
+    tasks = {"a": [("x", 0.0), ("y", 1.0), ("y", 1.0)], "b": [("x", 1.0), ("x", 0.0), ("x", 0.0)]}
+    recorded(**tasks)
+    once = json.loads(chosen("--json"))
+    recorded(agent="other", **tasks)
+    both = json.loads(chosen("--json"))
+    assert (both["tasks"], both["groups"]) == (2, 4)
+    assert both["gain"] == once["gain"]
 
 
 def test_a_model_chooses_and_is_recorded(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:

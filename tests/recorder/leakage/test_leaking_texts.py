@@ -78,6 +78,8 @@ def found(check: TextCheck, text: str, path: str = "memory/a.md", allowed: str =
         ("Pay 1250 at most.", ("literal", 1)),
         ("x\nPay $1,250.00 at most.", ("literal", 2)),
         ("Write to Nadja\nBrunn.", ("literal", 1)),
+        ("Start with tkt_77\u200bf0aa.", ("literal", 1)),
+        ("Start with \uff54kt_77f0aa.", ("literal", 1)),
     ],
 )
 def test_what_held_out_tasks_have_is_found(check: TextCheck, text: str, expected: tuple[str, int]) -> None:
@@ -114,12 +116,12 @@ def test_copies_of_training_tasks_are_limited(check: TextCheck) -> None:
     assert found(check, f"{few}\ninv-00019") == [("training literals", 1)]
 
 
-def test_an_agent_reads_how_much_but_not_what_nor_where(check: TextCheck) -> None:
+def test_an_agent_reads_neither_what_nor_where_nor_how_much(check: TextCheck) -> None:
     """Of twenty guesses, each in a line of its own, it cannot find out which one was right."""
     guesses = "\n".join(f"tkt_{number:06x}" for number in [*range(19), 0x77F0AA])
     found = check.find({"memory/a.md": f"{guesses}\n\nAsk Ilse Marbach."})
     assert found[0].words() == "memory/a.md, line 20: literal 'tkt_77f0aa' of the test task test.0"
-    assert for_agents(found) == ["2 values of tasks that are kept back"]
+    assert for_agents(found) == ["values of tasks that are kept back"]
     assert for_agents([]) == []
 
 

@@ -81,6 +81,13 @@ def test_a_gain_on_one_task_is_unclear() -> None:
     assert confirm(alike(12, 0.5), after).better
 
 
+def test_gains_that_cancel_out_are_none() -> None:
+    """Their sum in floats is 8e-18."""
+    before = {**alike(10, 0.5), "a": [(0.7, False)], "b": [(0.3, False)]}
+    after = {**alike(10, 0.5), "a": [(0.9, False)], "b": [(0.1, False)]}
+    assert not confirm(before, after).better and not confirm(after, before).better
+
+
 def test_broken_tasks_prevent_a_promotion() -> None:
     before = {**alike(20, 0.1), "a": [(1.0, True)], "b": [(1.0, True)]}
     after = {**alike(20, 0.9), "a": [(0.0, False)], "b": [(0.0, False)]}

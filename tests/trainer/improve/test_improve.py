@@ -14,6 +14,8 @@ from click.testing import CliRunner, Result
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
+from mcp_bench.trainer.improve.folder import Arm
+from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.loop import commands
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.forked import module_command
@@ -68,7 +70,7 @@ def test_a_leak_is_refused_and_only_a_good_lesson_kept(tmp_path: Path) -> None:
     leak, bad, good = found["generations"]
     assert (leak["verdict"], leak["for_agents"]) == (
         "refused",
-        "harness edit: refused: 1 values of tasks that are kept back",
+        "harness edit: refused: values of tasks that are kept back",
     )
     assert leak["why"] == f"INSTRUCTIONS.md, line 1: literal '{HELD}' of the test task oak.1.test.0"
     assert not list((tmp_path / "out").glob("h1-*"))
@@ -111,10 +113,14 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
     start = harness(tmp_path / "start", "Be calm.")
     leak = harness(tmp_path / "leak", f"Look for {HELD}.")
     again = harness(tmp_path / "again", f"Look for {HELD}.")
-    tools, options = (harness(tmp_path / name, "x") for name in ("tools", "options"))
+    names = ("tools", "options", "unknown", "escaped")
+    tools, options, unknown, escaped = (harness(tmp_path / name, "x") for name in names)
     (tools / "tools.yaml").write_text("knok: Knock.")
     (options / "agents.yaml").write_text("script: {fiel: x}")
-    candidates = [word for one in (leak, again, start, tools, options) for word in ("--candidate", one)]
+    (unknown / "agents.yaml").write_text("agent: {temperature: 0.2}")
+    (escaped / "tools.yaml").write_text(f'knock: "Knock at {HELD.replace("e", chr(92) + "x65")}."')
+    made = (leak, again, start, tools, options, unknown, escaped)
+    candidates = [word for one in made for word in ("--candidate", one)]
     found = history(improved(tmp_path, "--harness", start, *candidates, "--json"))
     assert found["spent"]["episodes"] == 0
     assert [one["why"].partition(", line")[0] for one in found["generations"]] == [
@@ -122,8 +128,51 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
         "it was tried in generation 1",
         "it is the harness at the start",
         "h4/tools.yaml: benchmark 'doors' has no tool 'knok' (did you mean knock?)",
-        "agents.yaml: script does not take these options",
+        "agents.yaml: `record` does not take these agents or options",
+        "agents.yaml: `record` does not take these agents or options",
+        "tools.yaml, as the agent reads them",
     ]
+
+
+def test_an_agent_that_reads_what_is_not_for_it_proposes_nothing(tmp_path: Path, bench_home: Path) -> None:
+    script = proposing(tmp_path, [lesson("good", GOOD)])
+    planted = f"""
+import glob
+for path in glob.glob({str(bench_home / "runs")!r} + "/*/answers.json"):
+    server.call("search", query=open(path).read())
+"""
+    script.write_text(script.read_text() + planted)
+    options = ("--feedback-agent", "script", "--feedback-option", f"file={script}", "--generations", "1")
+    (one,) = history(improved(tmp_path, *options, "--json"))["generations"]
+    assert one["verdict"] == "refused"
+    assert one["why"].startswith("the feedback agent read what is not for it: see mcp-bench show ep_")
+
+
+def test_a_proposal_that_cannot_be_recorded_is_not_better(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a bad recording of the best so far says nothing about the proposal."""
+    measured = Recordings.scores
+
+    def stopped(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        if arm == Arm(1):
+            raise commands.RunStoppedError("20 episodes in a row were invalid: endpoint_error")
+        return measured(self, arm, what, numbers)
+
+    def outage(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        scores, _, total = measured(self, arm, what, numbers)
+        return scores, total // 2, total
+
+    good = harness(tmp_path / "good", GOOD)
+    with monkeypatch.context() as patch:
+        patch.setattr(Recordings, "scores", outage)
+        result = improved(tmp_path, "--candidate", good)
+        assert "5 of 10 episodes of h0-w0 are invalid" in str(result.exception)
+    assert not (tmp_path / "out" / "generation-1" / "decision.json").exists()
+    monkeypatch.setattr(Recordings, "scores", stopped)
+    (one,) = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--json"]))["generations"]
+    assert one["verdict"] == "not promoted"
+    assert one["why"].startswith("the recording of h1-w0 was stopped: 20 episodes in a row")
 
 
 def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
@@ -133,12 +182,17 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     assert (first["generations"], first["best"]) == ([], {"harness": 0, "weights": 0})
     refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--train", "9"])
     assert refused.exit_code == 2 and "leave out --train" in refused.output
+    before = (tmp_path / "out" / "improve.json").read_text()
+    unknown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-usd", "5"])
+    assert isinstance(unknown.exception, commands.StepFailedError)  # `script` reports no cost
+    assert (tmp_path / "out" / "improve.json").read_text() == before
     more = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-episodes", "12", "--json"]))
     assert more["stopped"] == "the budget is spent: 10 of 12 episodes are used, and 10 would be next"
 
 
 def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
+    own = ("--agent", "chat")  # the last one counts
     wrong: list[tuple[list[str | Path], str]] = [
         ([], "who proposes changes? Name an agent with --feedback-agent"),
         (["--candidate", good, "--policy", "rul"], "unknown policy 'rul' (did you mean rule?)"),
@@ -150,8 +204,10 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--feedback-agent", "script"], "exclude each other"),
         (["--candidate", tmp_path / "none"], "is no folder"),
         (["--candidate", good, "--benchmark", "door"], "unknown benchmark 'door'"),
-        (["--candidate", good, "--recipe", "tiny-cpu"], "names no model to start from"),
+        (["--candidate", good, "--recipe", "tiny-cpu", *own], "names no model to start from"),
         (["--candidate", good, "--set", "model.base=x"], "--set needs --recipe"),
+        (["--candidate", good, "--rl-steps", "3"], "--rl-steps needs --recipe"),
+        (["--candidate", good, "--recipe", "tiny-cpu"], "leave out --agent"),
         (["--candidate", good, "--html", "page.txt"], "the file name must end with .html"),
         (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
     ]

@@ -101,6 +101,14 @@ def test_what_was_not_finished_was_paid_too(tmp_path: Path) -> None:
     used.check_budget(4, tag)
 
 
+def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path: Path) -> None:
+    folder = ImproveFolder(tmp_path)
+    folder.store(SETTINGS.model_copy(update={"id": "one"}))
+    before = folder.tag_of_all
+    folder.store(SETTINGS.model_copy(update={"id": "two"}))
+    assert folder.tag_of_all != before
+
+
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     folder = ImproveFolder(tmp_path)
     with folder.locked(), pytest.raises(BenchError, match="another process works in"), folder.locked():
@@ -142,10 +150,17 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     with pytest.raises(commands.StepFailedError):
         work()
     monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(3)"))
+    attempts = folder.generation(1) / "train" / "steps" / "1" / "attempts-0.run.json"
+    attempts.parent.mkdir(parents=True)
+    attempts.write_text(json.dumps({"run": run.id}))
+    (folder.generation(1) / "train" / "settings.json").write_text(
+        "{}"
+    )  # so this is not left by a stopped start
     found = work()
     assert found["model"] is None
     assert found["why"].startswith(("nothing came of the episodes", "a guard stopped"))
     assert found["spent"]["seconds"] >= 0
+    assert found["spent"].get("tokens") == (12 if action == "rl" else None)
 
 
 def test_cells_are_first_and_last_of_both() -> None:

@@ -40,7 +40,8 @@ def best_of(
 ) -> None:  # fmt: skip
     """Choose one of N recorded attempts at each task without its grade, and measure the choice.
 
-    By default, the choice is the earliest attempt with the final state that most attempts reached. With
+    By default, the choice is the earliest attempt with the final state that most attempts reached, or with
+    the answer that most gave if all left the same state. With
     --judge-model, a model reads the attempts. The grades then say how often the choice was right, beside a
     single attempt and beside the best one. N attempts cost N times as much: the tokens are printed, too.
     """
@@ -88,7 +89,8 @@ def best_of(
         click.echo(json.dumps({**asdict(found), "tasks_with_fewer": fewer}))
         return
     spread = f" [{found.gain[0]:+.3f}, {found.gain[1]:+.3f}]" if found.gain else ""
-    click.echo(f"{found.tasks} tasks, {found.n} attempts each" + (f"; {fewer} had fewer" if fewer else ""))
+    of = f"{found.tasks} tasks" + (f" in {found.groups} groups" if found.groups > found.tasks else "")
+    click.echo(f"{of}, {found.n} attempts each" + (f"; {fewer} had fewer" if fewer else ""))
     click.echo(f"strict: one attempt {found.one:.3f}, chosen {found.chosen:.3f}, any {found.any:.3f}")
     click.echo(f"gain over one attempt: {found.chosen - found.one:+.3f}{spread}")
     if found.tokens_one is None:

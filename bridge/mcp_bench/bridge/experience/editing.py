@@ -93,6 +93,7 @@ class EditingExperience(Experience):
 
     def _change(self, texts: Mapping[str, str]) -> str:
         """Make the folder hold these texts, if they are a harness."""
+        texts = {path: text.replace("\r\n", "\n") for path, text in texts.items()}  # as it is read again
         try:
             changed = Harness(self._folder.name, texts)
             version, _, _ = changed.version, changed.skills, changed.tips
@@ -174,7 +175,8 @@ def texts_of(folder: Path) -> dict[str, str]:
     Raises:
         WrongUseError: it cannot be read, or is malformed.
     """
-    if not folder.is_dir() or not any(path.is_file() for path in folder.rglob("*")):
+    places = folder.rglob("*") if folder.is_dir() else ()
+    if not any(path.is_file() and not _hidden(path.relative_to(folder)) for path in places):
         return {}
     return dict(read_harness(folder).files)
 
@@ -193,6 +195,10 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, text)
     folder.mkdir(parents=True, exist_ok=True)
+
+
+def _hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def _place(path: str) -> str:

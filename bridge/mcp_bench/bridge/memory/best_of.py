@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +33,7 @@ SYSTEM = (
 
 @dataclass(frozen=True)
 class Try:
-    """An attempt, and a digest of the state that it left."""
+    """An attempt, and a digest of the state that it left, or of its answer."""
 
     attempt: Attempt
     digest: str
@@ -57,6 +57,8 @@ class Measured:
     """What a choice among n attempts is worth, in shares of tasks, and what it costs."""
 
     tasks: int
+    groups: int
+    """Of n attempts at a task under the same conditions; more than tasks if several agents attempted them."""
     n: int
     one: float
     """Strictly solved by an attempt, on average."""
@@ -96,7 +98,16 @@ def read_tries(paths: Sequence[Path], splits: Collection[str], n: int) -> tuple[
             f"no task of {', '.join(sorted(splits))} has {n} graded attempts under the same conditions. "
             f"Record them: mcp-bench record --repeat {n}"
         )
-    return enough, len(found) - len(enough)
+    return [_told_apart(tries) for tries in enough], len(found) - len(enough)
+
+
+def _told_apart(tries: list[Try]) -> list[Try]:
+    """Tell attempts by their answers where all left the same state, as at a task that only asks."""
+    if len({one.digest for one in tries}) > 1:
+        return tries
+    return [
+        replace(one, digest=" ".join((one.attempt.episode.answer or "").casefold().split())) for one in tries
+    ]
 
 
 def state_digest(benchmark: str, state: Any) -> str:
@@ -132,21 +143,26 @@ async def by_judge(tries: Sequence[Try], judge: Judge) -> tuple[Choice, bool]:
 def measure(choices: Sequence[Choice], judge: Judge | None = None, useless: int = 0) -> Measured:
     """Return what choices are worth by the grades."""
     solved = [[float(bool(one.attempt.episode.strict)) for one in choice.tries] for choice in choices]
-    tasks, n = len(choices), len(choices[0].tries)
+    groups, n = len(choices), len(choices[0].tries)
     ones = [sum(of) / n for of in solved]
     chosen = [of[choice.chosen] for of, choice in zip(solved, choices, strict=True)]
-    gains = bootstrap([(best - one,) for best, one in zip(chosen, ones, strict=True)], [1] * tasks)
+    gained: dict[tuple[str, str], list[float]] = {}  # by task: several agents may have attempted it
+    for choice, best, one in zip(choices, chosen, ones, strict=True):
+        first = choice.tries[0].attempt.episode
+        gained.setdefault((first.benchmark, first.task), []).append(best - one)
+    gains = bootstrap([(sum(of),) for of in gained.values()], [len(of) for of in gained.values()])
     tokens = [_tokens(one.attempt) for choice in choices for one in choice.tries]
     known = [count for count in tokens if count is not None]
     return Measured(
-        tasks=tasks,
+        tasks=len(gained),
+        groups=groups,
         n=n,
-        one=sum(ones) / tasks,
-        chosen=sum(chosen) / tasks,
-        any=sum(max(of) for of in solved) / tasks,
+        one=sum(ones) / groups,
+        chosen=sum(chosen) / groups,
+        any=sum(max(of) for of in solved) / groups,
         gain=gains[0] if gains else None,
         tokens_one=sum(known) / len(known) if len(known) == len(tokens) else None,
-        tokens_judge=judge.tokens / tasks if judge else 0.0,
+        tokens_judge=judge.tokens / groups if judge else 0.0,
         usd_judge=judge.cost if judge else 0.0,
         useless=useless,
     )

@@ -24,7 +24,7 @@ def compact(attempt: Attempt, most: int = 4_000) -> str:
 
 
 def whole(attempt: Attempt, most: int = 6_000) -> str:
-    """Return the same with its failed calls, for a model that judges it."""
+    """Return the same with its failed calls, for a model that judges it. A long one lacks its middle."""
     lines = [f"Task: {_cut(attempt.episode.prompt, MOST_PROMPT)}"]
     for one in attempt.calls:
         arguments = json.dumps(one.call.function.arguments, ensure_ascii=False)
@@ -33,7 +33,9 @@ def whole(attempt: Attempt, most: int = 6_000) -> str:
             f"   {'ERROR: ' if one.failed else ''}{_cut(one.result, MOST_RESULT)}",
         ]
     lines.append(f"Answer: {_cut((attempt.episode.answer or '').strip(), MOST_PROMPT)}")
-    return _cut("\n".join(lines), most, lines=True)
+    text = "\n".join(lines)
+    half = most // 2 - 10
+    return text if len(text) <= most else f"{text[:half]}\n[...]\n{text[-half:]}"
 
 
 def _cut(text: str, most: int, *, lines: bool = False) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from itertools import accumulate, pairwise
@@ -52,8 +53,11 @@ def literals(task: Task, reference: Reference | None) -> set[str]:
 
 
 def normal(text: str) -> str:
-    """Return a text without differences of case and white space."""
-    return " ".join(text.casefold().split())
+    """Return a text without differences of case, white space and form, and without invisible characters."""
+    same = unicodedata.normalize("NFKC", text).casefold()
+    if not same.isascii():
+        same = "".join(one for one in same if unicodedata.category(one) != "Cf")
+    return " ".join(same.split())
 
 
 def number(text: str) -> str | None:

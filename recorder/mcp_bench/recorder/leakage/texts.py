@@ -8,7 +8,7 @@ tasks, not a lesson. What a text does is not looked at: a leaked procedure is fo
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -55,19 +55,19 @@ class Found:
 
 
 def for_agents(found: Sequence[Found]) -> list[str]:
-    """Return what an agent may read: how much was found of each kind.
+    """Return what an agent may read: which kinds were found.
 
-    Neither the text nor the place of what is kept back: an agent could write down guesses, and read here
-    which of them are right.
+    Neither the text nor the place nor the number of what is kept back: an agent could write down guesses,
+    each in another number of files, and read here which of them are right.
     """
-    counts = Counter(one.kind for one in found)
+    kinds = {one.kind for one in found}
     texts: dict[Kind, str] = {
         "literal": "values of tasks that are kept back",
         "quotation": "quotations of tasks that are kept back",
         "canary": "texts that were planted to be found",
         "training literals": "copies of values of single training tasks: write what holds for all of them",
     }
-    return [f"{counts[kind]} {text}" for kind, text in texts.items() if counts[kind]]
+    return [text for kind, text in texts.items() if kind in kinds]
 
 
 class TextCheck:

@@ -99,7 +99,8 @@ class ImproveFolder:
     @property
     def tag_of_all(self) -> str:
         """The beginning of the tags of all runs."""
-        return f"improve-{sha256(str(self.path).encode()).hexdigest()[:8]}"
+        own = self.read().id if self.settings.is_file() else ""
+        return f"improve-{own or sha256(str(self.path).encode()).hexdigest()[:8]}"
 
     def tag(self, arm: Arm, what: str) -> str:
         """Return the tag of a run, by which it is found again after a kill."""

@@ -128,7 +128,7 @@ def _compared(before: Scores, after: Scores, measure: Measure | None) -> Verdict
     verdict = Verdict("better", words, len(common), difference, found[0], error, fixed, broken, measure)
     if len(broken) > most_broken(len(common), len(fixed)):
         return replace(verdict, outcome="not better", why=f"{words}: it breaks too many")
-    if difference <= 0:
+    if round(difference, 12) <= 0:  # as the interval is rounded: gains that cancel out leave 1e-17
         return replace(verdict, outcome="not better", why=f"{words}: no gain")
     return verdict
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from mcp_bench.bridge.experience.editing import texts_of, write_texts
 from mcp_bench.bridge.harness.folder import Harness
+from mcp_bench.bridge.run.events import SIGNAL
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
 from mcp_bench.trainer.improve.measured import comparable
@@ -17,6 +19,7 @@ from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
+from mcp_bench.trainer.loop.commands import RunStoppedError
 from mcp_bench.trainer.loop.folder import Outcome
 
 Report = Callable[[str], object]
@@ -127,9 +130,12 @@ class _Generations:
         if action in ("stop", "none"):
             why = proposed["reason"] if action == "stop" else "the harness was left as it is"
             return _decision("nothing to measure", why, f"{action}: {proposed['reason'][:200]}")
+        if tainted := proposed.get("tainted"):
+            why = f"the feedback agent read what is not for it: see mcp-bench show {tainted}"
+            return _decision("refused", why, f"{action}: refused: its author read what is not for it")
         arm = Arm(number, best.weights) if action == "harness" else Arm(best.harness, number)
         if action == "harness":
-            found = self.folder.phase(number, "check", lambda: self._check(number, runs, tried))
+            found = self.folder.phase(number, "check", lambda: self._check(number, tried))
             if found["refused"]:
                 said = "; ".join(found["for_agents"][:10])
                 return _decision(
@@ -154,9 +160,9 @@ class _Generations:
         )
         return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
 
-    def _check(self, number: int, runs: list[str], tried: dict[str, int]) -> Outcome:
+    def _check(self, number: int, tried: dict[str, int]) -> Outcome:
         self.report(f"generation {number}: searching its texts for values of held-out tasks")
-        refused, for_agents = refusals(self.folder, self.settings, number, runs, tried)
+        refused, for_agents = refusals(self.folder, self.settings, number, tried)
         return {"refused": refused, "for_agents": for_agents}
 
     def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
@@ -183,9 +189,18 @@ class _Generations:
     def _compare(self, best: Arm, arm: Arm, what: str, rounds: int, by: Callable[..., Verdict]) -> Verdict:
         sides = []
         for one in (best, arm):
-            scores, invalid, total = self.recordings.scores(one, what, rounds)
+            try:
+                scores, invalid, total = self.recordings.scores(one, what, rounds)
+            except RunStoppedError as error:  # so many failures in a row that more are no use
+                if one == best or error.stopped_by == SIGNAL:
+                    raise
+                return Verdict("not better", f"the recording of {one} was stopped: {error.stopped_by}")
             if too_many_invalid(invalid, total):
-                return Verdict("not better", f"{invalid} of {total} episodes of {one} are invalid")
+                found = f"{invalid} of {total} episodes of {one} are invalid"
+                if one == best:  # this says nothing about the proposal
+                    self.recordings.again(one, what, rounds)
+                    raise BenchError(f"{found}, or failed by their agent's word: mend that, and start again")
+                return Verdict("not better", found)
             sides.append(scores)
         (before, after), measure = comparable(sides)
         return by(before, after, measure)

@@ -11,6 +11,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from mcp_bench.bridge.harness.folder import AGENTS, Harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.leakage.texts import TextCheck, for_agents
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
@@ -91,11 +93,7 @@ def propose(folder: ImproveFolder, settings: ImproveSettings, number: int, **giv
 
 
 def refusals(
-    folder: ImproveFolder,
-    settings: ImproveSettings,
-    number: int,
-    runs: Sequence[str],
-    tried: Mapping[str, int],
+    folder: ImproveFolder, settings: ImproveSettings, number: int, tried: Mapping[str, int]
 ) -> tuple[list[str], list[str]]:
     """Return why a proposed harness is not measured: for the operator, and for the feedback agent.
 
@@ -105,7 +103,6 @@ def refusals(
         folder: the improvement.
         settings: its settings.
         number: the generation that proposes it.
-        runs: recordings that it was made from.
         tried: the generations of the harnesses that were measured, by version, 0 for the start: a second try
             would be a second roll of the dice.
     """
@@ -123,12 +120,13 @@ def refusals(
         check_fits(harness, tools, f"benchmark {benchmark.name!r}")
     except BenchError as error:
         return [str(error)], [str(error)]
-    if settings.agent in harness.agents and not Recordings(folder, settings).accepts(Arm(number)):
-        wrong = f"{AGENTS}: {settings.agent} does not take these options"
+    if harness.agents and not Recordings(folder, settings).accepts(Arm(number)):
+        wrong = f"{AGENTS}: `record` does not take these agents or options"
         return [wrong], [wrong]
     public = "\n".join([*(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
                         *texts_of(folder.harness(0)).values()])  # fmt: skip
-    found = TextCheck(benchmark, _canaries(runs)).find(texts, allowed=public)
+    check = TextCheck(benchmark, _canaries(folder))
+    found = check.find(texts, allowed=public) or check.find(_delivered(harness), allowed=public)
     return [one.words() for one in found], for_agents(found)
 
 
@@ -178,7 +176,8 @@ def _ask(
         )
     proposed = json.loads(offer.read_text(encoding="utf-8")).get("proposed")
     said = {"action": None, "reason": (episode.answer or "it gave no reason")[:2000]}
-    return spent_by(attempts_of(runs_dir() / episode.run)), episode.run, proposed or said
+    found = {**(proposed or said), "tainted": episode.id if episode.taint == "tainted" else None}
+    return spent_by(attempts_of(runs_dir() / episode.run)), episode.run, found
 
 
 def prompt(benchmark: str, actions: Sequence[str]) -> str:
@@ -189,10 +188,24 @@ def prompt(benchmark: str, actions: Sequence[str]) -> str:
     return PROMPT.format(benchmark=benchmark, task="\n\n".join(tasks))
 
 
-def _canaries(runs: Sequence[str]) -> list[Canary]:
+def _delivered(harness: Harness) -> dict[str, str]:
+    """Return what the agent under test gets to read, which a file may spell otherwise: YAML has escapes."""
+    skills = [f"{one.name}: {one.description}" for one in harness.skills]
+    options = json.dumps(harness.agents, ensure_ascii=False, default=str)
+    texts = {
+        "the instructions": harness.instructions,
+        "the skills' descriptions": "\n".join(skills),
+        "tools.yaml": "\n".join(harness.descriptions.values()),
+        AGENTS: options,
+    }
+    return {f"{name}, as the agent reads them": text for name, text in texts.items() if text}
+
+
+def _canaries(folder: ImproveFolder) -> list[Canary]:
+    """Return the canaries of all recordings so far: the feedback agent could have read any of them."""
     found: list[Canary] = []
-    for one in runs:
-        with RunReader(runs_dir() / one) as reader:
+    for one in sorted(folder.spent()[1] - {""}):
+        with suppress(StorageError), RunReader(runs_dir() / one) as reader:  # some may have been deleted
             found += reader.canaries()
     return found
 

@@ -58,19 +58,35 @@ class Recordings:
             BudgetSpentError: the budget does not suffice for it.
             StepFailedError: it was stopped. Calling again continues with it.
         """
-        path = self._folder.arm(arm) / f"{what}-{number}.json"
+        path = self._path(arm, what, number)
         return once(path, lambda: self._record(arm, what, number, path.with_suffix(".begun")))
 
+    def _path(self, arm: Arm, what: str, number: int) -> Path:
+        return self._folder.arm(arm) / f"{what}-{number}.json"
+
+    def again(self, arm: Arm, what: str, numbers: int) -> None:
+        """Let the next call of `of` go on with these recordings: it attempts invalid episodes again.
+
+        An episode whose agent reported a failure has a grade. With one of these, all is recorded again.
+        """
+        for number in range(numbers):
+            path = self._path(arm, what, number)
+            if any(one.claim is not None for one in episodes_of(self.of(arm, what, number)["run"])):
+                path.with_suffix(".begun").unlink(missing_ok=True)
+            path.unlink()
+
     def scores(self, arm: Arm, what: str, numbers: int) -> tuple[dict[str, list[Graded]], int, int]:
-        """Return the graded attempts by task, and the numbers of invalid and of all episodes."""
+        """Return the graded attempts by task, and the numbers of doubtful and of all episodes.
+
+        Doubtful is one that is invalid, or whose agent reported a failure that it may not be to blame for.
+        """
         found: dict[str, list[Graded]] = {}
         invalid = total = 0
         for number in range(numbers):
             for one in filter(finished, episodes_of(self.of(arm, what, number)["run"])):
                 total += 1
-                if one.invalid is not None or one.partial is None:
-                    invalid += 1
-                else:
+                invalid += one.invalid is not None or one.partial is None or one.claim is not None
+                if one.invalid is None and one.partial is not None:
                     found.setdefault(one.task, []).append(Graded(one.partial, bool(one.strict), one.score))
         return found, invalid, total
 
@@ -154,7 +170,8 @@ class Recordings:
         more = [
             *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
             *("--run-tag", tag),
-            *([MAX_COST, f"{left:.6f}"] if left is not None else []),
+            # a model of one's own costs nothing, and `record` would refuse the option for it
+            *([MAX_COST, f"{left:.6f}"] if left is not None and not settings.trainable else []),
             *self.options(arm),
         ]
         with self._agent(arm, marker.with_suffix(".port")) as agent:

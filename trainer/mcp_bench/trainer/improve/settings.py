@@ -33,6 +33,8 @@ class Budget(BaseModel):
 class ImproveSettings(TrialSettings):
     """A harness and, with a recipe, a model's weights are changed; `dev` decides, `test` is only reported."""
 
+    id: str = ""
+    """In the tags of its runs: a folder can be moved, or made again at the same place."""
     recipe: str = ""
     """Empty: the model stays as it is."""
     train: list[str] = Field(min_length=1)

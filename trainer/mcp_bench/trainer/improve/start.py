@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -61,7 +62,7 @@ def begin(
     _refuse_used(path)
     named: tuple[str, ...] = choices["task"]
     tasks = {
-        split: task_ids(choices["benchmark"], split, choices[split], named)
+        split: list(dict.fromkeys(task_ids(choices["benchmark"], split, choices[split], named)))
         for split in ("train", "dev", "test")
     }
     dev, confirm = halves(tasks["dev"])
@@ -73,10 +74,12 @@ def begin(
             )
     choices = {name: value for name, value in choices.items() if name != "task"}
     values = {**choices, **tasks, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
+    values["id"] = secrets.token_hex(4)
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
     settings = check(ImproveSettings, values)
     check_policy(settings.policy, settings.kinds)
+    _check_model_options(settings)
     _check_feedback(settings)
     refuse_own(settings.record_options, OURS, "improve")
     if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
@@ -115,6 +118,11 @@ def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:
         limits = {key: value for key, value in changed.items() if key != "budget"}
         budget = settings.budget.model_copy(update=changed.get("budget", {}))
         settings = settings.model_copy(update={**limits, "budget": budget})
+        if changed.get("budget", {}).get("usd"):  # it could not be taken back
+            if settings.feedback_agent:
+                _check_feedback(settings)
+            if not settings.trainable:
+                _dry_run(settings, None)
         folder.store(settings)
     return settings
 
@@ -127,6 +135,20 @@ def _refuse_used(path: Path) -> None:
 def budget(choices: dict[str, Any]) -> Budget:
     """Take the options of the budget out of all options."""
     return Budget(**{name: choices.pop(f"budget_{name}") for name in Budget.model_fields})
+
+
+def _check_model_options(settings: ImproveSettings) -> None:
+    """Refuse what would be ignored: a trained model works in `chat`, others are served elsewhere."""
+    own = {"--agent": settings.agent != "chat", "--model": settings.model, "--base-url": settings.base_url}
+    trained = {
+        "--rl-steps": settings.rl_steps, "--max-tokens": settings.max_tokens,
+        "--constrain-calls": settings.constrain_calls, "--engine": settings.engine != "auto",
+    }  # fmt: skip
+    if settings.trainable:
+        if wrong := [name for name, given in own.items() if given]:
+            raise WrongUseError(f"--recipe records its own model, in the agent chat: leave out {wrong[0]}")
+    elif wrong := [name for name, given in trained.items() if given]:
+        raise WrongUseError(f"{wrong[0]} needs --recipe: it is for the model that is trained")
 
 
 def _check_feedback(settings: ImproveSettings) -> None:

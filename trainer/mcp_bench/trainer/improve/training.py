@@ -8,9 +8,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.recordings import Recordings
+from mcp_bench.trainer.improve.recordings import Recordings, attempts_of, spent_by
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import Outcome
@@ -97,4 +98,7 @@ def _spent(out: Path) -> dict[str, float]:
     metrics = out / "metrics.jsonl"
     lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
     steps = [json.loads(line) for line in lines]
-    return {name: sum(one.get(name, 0) for one in steps) for name in ("episodes", "seconds")}
+    found = {name: float(sum(one.get(name, 0) for one in steps)) for name in ("episodes", "seconds")}
+    runs = [json.loads(path.read_text(encoding="utf-8"))["run"] for path in out.glob("steps/*/*.run.json")]
+    used = [spent_by(attempts_of(runs_dir() / run)) for run in runs]
+    return {**found, **{name: sum(one[name] for one in used) for name in ("tokens", "usd")}}
