@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +35,8 @@ FASTER = 8
 """How much larger a model may be before that is so, where the CPU computes with 16 bits."""
 MOST_ON_CPU = 4 << 30
 """Bytes that they take at most by default on a CPU, whose memory agents and worlds need as well."""
+WRONG = 0.2
+"""How far from a model's own scores, by the largest one, no rounding takes those with a cache."""
 
 
 @dataclass(frozen=True)
@@ -74,7 +78,8 @@ def load(
         template: a file with the chat template. Default: the folder's own.
 
     Raises:
-        WrongUseError: the device is not there, or a parser is unknown.
+        WrongUseError: the device is not there, a parser is unknown, the model cannot be decoded with caches,
+            or not for as long as `max_model_len`.
     """
     where = find_device(device)
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -82,13 +87,21 @@ def load(
         tokenizer.chat_template = template.read_text(encoding="utf-8")
     parser = AnswerParser(find_format(calls, _template(tokenizer)), reasoning)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
-    model = model.to(device=where, dtype=choose_dtype(dtype, model.dtype, where, size_of(model))).eval()
+    chosen = choose_dtype(dtype, model.dtype, where, size_of(model))
+    if chosen != model.dtype:  # again: `to` would round what keeps 32 bits, like rotary frequencies
+        model = AutoModelForCausalLM.from_pretrained(folder, dtype=chosen)
+    model = model.to(where).eval()
     if model.device.type == "cpu" and model.dtype == torch.float32 and size_of(model) >= SLOW:
         multiply_few_rows(model)
     attend_by_rows(model)
     ends = end_tokens(model, tokenizer)
     text = model.config.get_text_config()
     positions = max_model_len or getattr(text, "max_position_embeddings", None)
+    if _rotations(model, "dynamic") and positions > text.max_position_embeddings:
+        raise WrongUseError(
+            f"--max-model-len {positions}: beyond its {text.max_position_embeddings} positions, this model "
+            "rotates all of them anew with each token (dynamic), so nothing can be cached"
+        )
     cache_bytes = default_cache(where) if cache_gib is None else int(cache_gib * (1 << 30))
     engine = Engine(
         choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes,
@@ -205,27 +218,57 @@ def read_defaults(settings: Any) -> tuple[Sampling, int | None]:
 def choose_caches(model: Any) -> Caches:
     """Return the caches that this model decodes correctly with.
 
-    Sequences share a batch if all layers are attention over keys and values, and if a trial with two short
-    sequences gives what the model gives without caches. Otherwise they are decoded one by one.
+    Sequences share a batch if all layers are attention over keys and values, no position is rotated by the
+    length of the longest sequence, and a trial with two short sequences gives what the model gives without
+    caches. Otherwise they are decoded one by one.
+
+    Raises:
+        WrongUseError: one by one, the trial fails as well.
     """
+    turn = next((one["original_max_position_embeddings"] for one in _rotations(model, "longrope")), None)
+    windows = _windows(model) if turn is None else []
+    by_type = (False, True) if len(set(windows)) == 1 else (True,)
+    for one in by_type if windows else ():
+        rows = partial(RowCache, model, windows, mask_by_type=one)
+        if _agrees(rows, model, 1e-3 if model.dtype == torch.float32 else 5e-2):
+            return rows()
+    separate = partial(SeparateCaches, model, turn)
+    if not _agrees(separate, model, WRONG):
+        raise WrongUseError(
+            f"this engine cannot decode models of type {model.config.model_type}: with a cache of keys and "
+            "values they give other scores than without. vLLM may have it: use --engine vllm"
+        )
+    return separate()
+
+
+def _windows(model: Any) -> list[int | None]:
+    """Return each layer's window of attention (None: all tokens); nothing if a layer is of another kind."""
     try:
         layers: list[Any] = list(DynamicCache(config=model.config).layers)
     except Exception:  # transformers knows no cache for this type
-        return SeparateCaches(model)
-    if not layers or any(type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers):
-        return SeparateCaches(model)
-    windows = [getattr(layer, "sliding_window", None) for layer in layers]
-    by_type = (False, True) if len(set(windows)) == 1 else (True,)
-    for one in by_type:
-        if _agrees(model, windows, mask_by_type=one):
-            return RowCache(model, windows, mask_by_type=one)
-    return SeparateCaches(model)
+        return []
+    if any(type(layer) not in (DynamicLayer, DynamicSlidingWindowLayer) for layer in layers):
+        return []
+    return [getattr(layer, "sliding_window", None) for layer in layers]
+
+
+def _rotations(model: Any, kind: str) -> list[dict[str, Any]]:
+    """Return the settings of rotary positions of a kind. Types of layers may have settings of their own."""
+    found = getattr(model.config.get_text_config(), "rope_parameters", None) or {}
+    listed = [found] if "rope_type" in found else found.values()
+    return [one for one in listed if isinstance(one, dict) and one.get("rope_type") == kind]
 
 
 @torch.inference_mode()
-def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> bool:
-    """Return whether a batch of two sequences of different length gives the scores of each alone."""
-    widest = max((window for window in windows if window is not None and window <= 64), default=0)
+def _agrees(make: Callable[[], Caches], model: Any, near: float) -> bool:
+    """Return whether two sequences of different length, decoded together, get the scores of each alone.
+
+    Args:
+        make: makes empty caches.
+        model: the model.
+        near: how far apart scores may be, by the largest one.
+    """
+    widest = max((window for window in _windows(model) if window is not None and window <= 64), default=0)
     vocabulary = model.get_input_embeddings().weight.shape[0]
     random = torch.Generator().manual_seed(0)
     texts = [
@@ -233,11 +276,11 @@ def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> boo
         for length in (widest + 5, widest + 9)
     ]
     try:
-        caches = RowCache(model, windows, mask_by_type=mask_by_type)
+        caches = make()
         for text in texts:
             caches.begin(None, 0, len(text))
-            caches.read(text[:2])
-            caches.read(text[2:-2])
+            for part in (text[:-2],) if caches.whole_prompts else (text[:2], text[2:-2]):
+                caches.read(part)
         for at in (-2, -1):
             scores = caches.step(torch.stack([text[at] for text in texts]))
         alone = torch.stack(
@@ -245,7 +288,6 @@ def _agrees(model: Any, windows: list[int | None], *, mask_by_type: bool) -> boo
         )
     except Exception:  # a model that does not take such masks or positions
         return False
-    near = 1e-3 if model.dtype == torch.float32 else 5e-2
     return bool((scores - alone).abs().max() <= near * alone.abs().max().clamp(min=1e-3))
 
 
