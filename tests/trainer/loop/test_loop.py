@@ -101,6 +101,23 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "lora.rank=4"],
             "without lora",
         ),
+        (
+            [
+                "--recipe",
+                "tiny-cpu",
+                "--algorithm",
+                "dpo",
+                "--turns",
+                "2",
+                "--set",
+                "data.shared_prefix=true",
+            ],
+            "without lora, data.packing and data.shared_prefix",
+        ),
+        (
+            ["--recipe", "tiny-cpu", "--algorithm", "rft", "--turns", "2", "--set", "rl.below=0"],
+            "rl.below=0 has no effect with rft",
+        ),
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
@@ -109,6 +126,13 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         assert isinstance(result.exception, WrongUseError)
         assert reason in str(result.exception)
         assert not out.exists()
+
+
+@pytest.mark.parametrize("more", [["--turns", "5"], ["--recipe", "tiny-cpu"], ["--", "--timeout", "300"]])
+def test_a_resumed_loop_keeps_its_settings(more: list[str], tmp_path: Path) -> None:
+    refused = CliRunner().invoke(loop, ["--resume", str(tmp_path), *more])
+    assert refused.exit_code == 2
+    assert "--resume keeps the loop's own settings: leave out" in refused.output
 
 
 def test_an_unavailable_base_is_reported_before_recording(tmp_path: Path) -> None:

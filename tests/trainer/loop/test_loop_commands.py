@@ -17,6 +17,8 @@ from mcp_bench.trainer.loop import commands, training
 from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, record, run
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
+from mcp_bench.trainer.loop.torchrun import launcher
+from mcp_bench.trainer.recipe import load_recipe
 from tests.support.bench_commands import ROOT_MODULE
 from tests.support.engines import RAY_STAND_IN
 from tests.support.forked import module_command
@@ -89,7 +91,6 @@ def test_another_agents_run_is_not_resumed(tmp_path: Path) -> None:
     asked = ["--task", TASK, "--jobs", "1"]
     others = run(["record", "--agent", "noop", *asked, "--json"])["run"]
     assert record(marker, ["--agent", "oracle", *asked]) != others
-    assert not marker.exists()
 
 
 @pytest.mark.usefixtures("warm_steps")
@@ -148,3 +149,16 @@ def test_a_training_without_a_result_says_why(
     monkeypatch.setattr(training, "run", fruitless)
     with pytest.raises(training.NothingTrainedError, match=says):
         training.train_model(Path("tiny-cpu"), tmp_path / "rows", out, [])
+
+
+@pytest.mark.parametrize(("codes", "kind"), [((0, 3), FruitlessStepError), ((1, 0), StepFailedError)])
+def test_one_of_several_processes_can_find_a_step_fruitless(
+    codes: tuple[int, int], kind: type[StepFailedError], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """torchrun alone exits with 1. Here, the second process meets the loss that is not finite."""
+    (tmp_path / "ends.py").write_text(f"import os, sys; sys.exit({codes}[int(os.environ['RANK'])])")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setattr(commands, "MODULE", ("-m", "ends"))
+    with pytest.raises(StepFailedError) as failed:
+        run(["train", "sft"], launcher=launcher(load_recipe("tiny-cpu", ["hardware.devices=2"])[1]))
+    assert type(failed.value) is kind

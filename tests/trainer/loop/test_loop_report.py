@@ -46,11 +46,11 @@ def measured(turn: int, **grades: Grades) -> dict[str, Any]:
 class Story:
     """Writes a loop's folder step by step."""
 
-    def __init__(self, path: Path, turns: int) -> None:
+    def __init__(self, path: Path, turns: int, **more: object) -> None:
         path.mkdir()
         self.folder = LoopFolder(path)
         facts = {"benchmark": "saasworld", "train": ["a"], "dev": ["b"], "test": ["c"], "teacher": "oracle"}
-        self.folder.make(LoopSettings.model_validate({"recipe": "tiny-cpu", "turns": turns, **facts}))
+        self.folder.make(LoopSettings.model_validate({"recipe": "tiny-cpu", "turns": turns, **facts, **more}))
 
     def base(self, **grades: Grades) -> None:
         self.best = self.folder.step(0, "measure", lambda: measured(0, **grades))
@@ -197,6 +197,19 @@ def test_losses_and_training_data(found: Element) -> None:
     assert points[:3] == [("turn 1", "1", "2.000"), ("turn 1", "2", "1.000"), ("turn 1", "3", "0.500")]
     (attempts,) = shown["The models' own sampled attempts at training tasks"]
     assert (attempts["attempts"], attempts["strict"]) == ("before turn 2", "0.333")
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "words"),
+    [
+        ("sft", "Every turn trains from the base"),
+        ("kto", "Later turns train from the best model so far, on pairs"),
+        ("grpo", "Later turns learn online, from the best model so far"),
+    ],
+)
+def test_the_page_says_what_turns_learn_from(algorithm: str, words: str, tmp_path: Path) -> None:
+    Story(tmp_path / "loop", turns=2, algorithm=algorithm).train(1, [1.0])
+    assert words in page(tmp_path / "loop").text
 
 
 def test_long_loss_curves_are_averaged(tmp_path: Path) -> None:

@@ -11,10 +11,11 @@ import pytest
 import torch
 from click.testing import CliRunner, Result
 
-from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.preference.train import make_ready
 from mcp_bench.trainer.recipe import load_recipe
+from tests.support.recorded import Episode, planned, record
 from tests.support.training.short_training import NAMES, curve, rows, save_tokenizer, settings, write_rows
 
 pytestmark = pytest.mark.component
@@ -176,6 +177,19 @@ def test_broken_pairs(change: dict[str, Any], said: str, start: Path, tmp_path: 
 def test_rft_needs_recordings() -> None:
     with pytest.raises(WrongUseError, match="a --run, or use --resume"):
         run("rft", "tiny-cpu")
+
+
+def test_rft_without_a_solved_attempt_is_fruitless(tmp_path: Path) -> None:
+    made, _ = record([(planned(), Episode(partial=0.5))], benchmark="saasworld")
+    with pytest.raises(FruitlessError) as ended:
+        run("rft", "tiny-cpu", "--run", made.id, "--out", tmp_path / "run")
+    assert ended.value.exit_code == 3
+
+
+def test_a_resumed_rft_keeps_its_recordings(tmp_path: Path) -> None:
+    refused = CliRunner().invoke(train, ["rft", "--resume", str(tmp_path), "--best", "2"])
+    assert refused.exit_code == 2
+    assert "--resume keeps the run's own data: leave out --best" in refused.output
 
 
 def test_rows_that_are_no_pairs(start: Path, tmp_path: Path) -> None:

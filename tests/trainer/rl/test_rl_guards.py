@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 SOUND = Figures(
     tokens=100, loss=0.1, gradient=1.0, entropy=0.5, mismatch=1e-7, distrusted=0.0, clipped=0.0, kl=0.01
 )
-ATTEMPT = Attempt("ep_1", "task", (), 0.5, calls=2)
+ATTEMPT = Attempt("ep_1", "task", (), 0.5, 0.5, calls=2)
 TEN = [ATTEMPT] * 10
 
 
@@ -26,7 +26,7 @@ def test_a_sound_run_goes_on() -> None:
         watch.check_attempts(TEN, flat=0.5)
         watch.check_update(SOUND, TEN)
     watch.check_update(replace(SOUND, kl=0.2), TEN)  # far from its median, and still near the start
-    watch.check_canaries([replace(ATTEMPT, reward=0.0)])
+    watch.check_canaries([replace(ATTEMPT, reward=0.0, earned=0.0)])
 
 
 @pytest.mark.parametrize(
@@ -94,6 +94,9 @@ def test_a_teacher_that_becomes_worse_stops_a_run() -> None:
         restored.check_gap(-0.1, TEN)
 
 
-def test_a_reward_for_a_canary_stops_a_run() -> None:
+@pytest.mark.parametrize("reward", [0.5, None])
+def test_a_canary_that_was_solved_stops_a_run(reward: float | None) -> None:
+    """Also by an attempt that was tainted: it has no reward."""
+    earned = replace(ATTEMPT, reward=reward)
     with pytest.raises(CollapsedError, match="a canary task gave a reward"):
-        Watch(Guards()).check_canaries([replace(ATTEMPT, reward=0.0), ATTEMPT])
+        Watch(Guards()).check_canaries([replace(ATTEMPT, reward=0.0, earned=0.0), earned])

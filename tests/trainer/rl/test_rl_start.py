@@ -5,11 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.rl.collect import isolation, variables
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.guards import CollapsedError
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -65,10 +68,69 @@ def test_a_teacher_is_compared_on_all_tokens(tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_a_resumed_run_keeps_its_options(tmp_path: Path) -> None:
-    with pytest.raises(WrongUseError, match="a resumed run keeps its recipe, start and options"):
-        _train("rl", "--resume", tmp_path, "--", "--agent-option", "max_steps=3")
+@pytest.mark.parametrize(
+    ("algorithm", "setting", "default"),
+    [
+        ("rft", "rl.below=0", 1),
+        ("sdpo", "rl.clip_above=0.5", 0.28),
+        ("opd", "rl.clip_below=0.1", 0.2),
+        ("cispo", "rl.clip_below=0.1", 0.2),
+    ],
+)
+def test_settings_without_an_effect(tmp_path: Path, algorithm: str, setting: str, default: float) -> None:
+    asked = ["rl", "tiny-cpu-grpo", "--start", tmp_path, "--algorithm", algorithm, "--set", setting]
+    name = setting.partition("=")[0]
+    with pytest.raises(
+        WrongUseError, match=f"{setting} has no effect with {algorithm}: use {name}={default}"
+    ):
+        _train(*asked)
 
 
-def _train(*words: object) -> None:
-    CliRunner().invoke(train, [str(word) for word in words], catch_exceptions=False)
+def test_settings_with_an_effect(tmp_path: Path) -> None:
+    """The next check refuses the folder, which has no model."""
+    settings = [
+        word for one in ("below=0", "clip_below=0.1", "clip_above=0.5") for word in ("--set", f"rl.{one}")
+    ]
+    with pytest.raises(WrongUseError, match=str(tmp_path)):
+        _train("rl", "tiny-cpu-grpo", "--start", tmp_path, *settings)
+
+
+@pytest.mark.parametrize("option", ["--tasks", "--canaries", "--dev"])
+def test_options_that_select_no_task_are_named(tmp_path: Path, option: str) -> None:
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    with pytest.raises(WrongUseError, match=f"{option} 0 selects no task"):
+        _train("rl", "tiny-cpu-grpo", "--start", start, option, 0)
+
+
+@pytest.mark.parametrize(
+    "more", [["--steps", "9"], ["--set", "rl.groups=1"], ["--", "--agent-option", "max_steps=3"]]
+)
+def test_a_resumed_run_keeps_its_options(tmp_path: Path, more: list[str]) -> None:
+    refused = _train("rl", "--resume", tmp_path, *more)
+    assert refused.exit_code == 2
+    assert "--resume keeps the run's own settings: leave out" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("error", "advised"),
+    [(CollapsedError("step 1: the entropy is low"), False), (BenchError("killed"), True)],
+)
+def test_only_a_run_that_can_go_on_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BenchError, advised: bool
+) -> None:
+    folder = RLFolder(tmp_path)
+    settings = RunSettings(start="model", algorithm="grpo", benchmark="saasworld", tasks=("t",), steps=3)
+    folder.make(settings, recipe_text(load_recipe("tiny-cpu-grpo")[1]))
+
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mcp_bench.trainer.rl.run.learn", ends)
+    ended = CliRunner().invoke(train, ["rl", "--resume", str(tmp_path)])
+    assert ended.exception is error
+    assert (f"Resume with: mcp-bench train rl --resume {tmp_path}" in ended.output) == advised
+
+
+def _train(*words: object) -> Result:
+    return CliRunner().invoke(train, [str(word) for word in words], catch_exceptions=False)

@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--algorithm", type=click.Choice(get_args(Algorithm)), default="sft", show_default=True,
     help="How turns after the first learn. sft: from the teacher's and the best own attempts; dpo, kto: from "
-    "pairs of these; the others: online, as `train rl`.",
+    "pairs of the best model's attempts in this turn; the others: online, as `train rl`.",
 )  # fmt: skip
 @click.option(
     "--margin", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True,
@@ -86,8 +86,9 @@ Examples:
     help="Print the scores of a finished loop. Repeat the option to average several loops.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the history as one JSON document.")
-def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
-         shown: tuple[Path, ...], as_json: bool, **choices: Any) -> None:  # fmt: skip
+@click.pass_context
+def loop(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
+         resume: Path | None, shown: tuple[Path, ...], as_json: bool, **choices: Any) -> None:  # fmt: skip
     """Record, curate, train, serve and measure, repeatedly, until the model stops improving.
 
     The teacher attempts the training tasks. Its successful attempts are exported; a model is trained on them,
@@ -95,10 +96,11 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
     best attempts are added, or the model learns as --algorithm says. A model is promoted if it fixes at least
     as many `dev` tasks as it breaks and its mean score on them is higher.
 
-    Options after `--` are passed to `mcp-bench record`, for all recordings but those of a turn that learns
-    online. Ctrl-C stops the loop. --resume continues with the first unfinished step.
+    Options after `--` are passed to `mcp-bench record`, for all recordings. Ctrl-C stops the loop. --resume
+    continues with the first unfinished step.
     """
     from mcp_bench.bridge.cli.defaults import project_line
+    from mcp_bench.bridge.cli.record import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
     from mcp_bench.trainer.loop.folder import LoopFolder
@@ -114,6 +116,8 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
             print_scores(histories)
         return
     if resume is not None:
+        own = set(ctx.params) - {"resume", "as_json"}
+        refuse_given(ctx, own, "--resume keeps the loop's own settings")
         folder = LoopFolder(resume.absolute())
         settings = folder.read()
     else:
@@ -121,7 +125,7 @@ def loop(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resum
             raise WrongUseError(
                 "use --recipe (see `mcp-bench train recipes`) to start a loop, or --resume to continue one"
             )
-        if line := project_line(click.get_current_context()):
+        if line := project_line(ctx):
             click.echo(sanitize_line(line), err=True)
         folder, settings = begin(recipe, overrides, out, choices)
     click.echo(f"Loop: {folder.path}", err=True)

@@ -31,17 +31,20 @@ Examples:
 @click.option(
     "--best", type=click.IntRange(1), default=1, show_default=True, help="Most attempts at each task."
 )  # fmt: skip
-def rft(runs: tuple[str, ...], min_partial: float, best: int, **choices: Any) -> None:
+@click.pass_context
+def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: int, **choices: Any) -> None:
     """Fine-tune a model on its own best attempts (rejection sampling, RFT).
 
     The attempts are exported to OUT.jsonl, and trained on as `mcp-bench train sft` does. The base of the
     recipe is what learns: the model that made the attempts, or the one that it was trained from.
     """
+    from mcp_bench.bridge.cli.record import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.loop.commands import export
     from mcp_bench.trainer.sft.start import new_folder
 
     if choices["resume"] is not None:
+        refuse_given(ctx, ("runs", "min_partial", "best"), "--resume keeps the run's own data")
         run("sft", data=(), **choices)
         return
     if choices["recipe"] is None or not runs:

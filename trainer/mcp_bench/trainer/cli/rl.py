@@ -22,7 +22,7 @@ Examples:
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
   mcp-bench train rl tiny-cpu-rft --start model --tasks ids.txt --algorithm rft --steps 10 --jobs 16
   mcp-bench train rl smollm2-135m-grpo --start model --tasks 500 --set rl.attempts=16 --out learned
-  mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --agent codex --jobs 2
+  mcp-bench train rl smollm2-135m-grpo --start model --tasks ids.txt --agent codex --jobs 2
   mcp-bench train rl tiny-cpu-grpo --start model --benchmark improve --tasks ids.txt --agent search \\
       -- --agent-option driver=icl --agent-option max_steps=4
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --algorithm sdpo
@@ -62,7 +62,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--canaries", metavar="FILE",
-    help="Ids of training tasks that cannot be solved: any reward for one of them stops the run.",
+    help="Ids of training tasks that cannot be solved: any grade above 0 for one of them stops the run.",
 )  # fmt: skip
 @click.option("--dev", metavar="N|FILE", help="Tasks to measure the policy on. Default: none.")
 @click.option(
@@ -89,9 +89,10 @@ Examples:
 )  # fmt: skip
 @REPORT_TO
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.pass_context
 def rl(
-    recipe: str | None, start: Path | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
-    report_to: tuple[str, ...], as_json: bool, **choices: Any,
+    ctx: click.Context, /, recipe: str | None, start: Path | None, overrides: tuple[str, ...],
+    out: Path | None, resume: Path | None, report_to: tuple[str, ...], as_json: bool, **choices: Any,
 ) -> None:  # fmt: skip
     """Let a model learn from the rewards of its own attempts.
 
@@ -107,9 +108,13 @@ def rl(
 
     Options after -- go to `mcp-bench record`, such as --agent-option.
     """
+    from mcp_bench.bridge.cli.record import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
+    if resume is not None:
+        own = set(ctx.params) - {"resume", "report_to", "as_json"}
+        refuse_given(ctx, own, "--resume keeps the run's own settings")
     limit_spinning()
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rl.folder import RLFolder
@@ -120,8 +125,6 @@ def rl(
 
     check_installed(report_to)
     if resume is not None:
-        if recipe is not None or start is not None:
-            raise WrongUseError("a resumed run keeps its recipe, start and options: leave them out")
         folder = RLFolder(resume.absolute())
         folder.read()
         _, loaded = load_recipe(str(folder.recipe))
@@ -142,6 +145,7 @@ def _learn(
     folder: RLFolder, recipe: Recipe, report_to: tuple[str, ...], *, first: bool
 ) -> dict[str, Any] | None:
     """Run what is left, and return a summary; None in other processes than the first."""
+    from mcp_bench.servers.errors import FruitlessError
     from mcp_bench.trainer.rl.prepare import learn_along
     from mcp_bench.trainer.rl.run import learn
     from mcp_bench.trainer.rl.together import leave
@@ -162,8 +166,8 @@ def _learn(
             done = learn(folder, recipe, report, track)
         click.echo(f"Done: {done['model']}", err=True)
         return done
-    except BaseException:
-        if first:
+    except BaseException as error:
+        if first and not isinstance(error, FruitlessError):
             click.echo(f"Resume with: mcp-bench train rl --resume {folder.path}", err=True)
         raise
     finally:

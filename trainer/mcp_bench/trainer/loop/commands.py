@@ -8,7 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Container, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -17,6 +17,8 @@ from typing import Any
 import click
 
 from mcp_bench.bridge.cli.settings_files import NO_FILES
+from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
@@ -32,7 +34,7 @@ class StepFailedError(BenchError):
     """A command of a step failed; its output was shown above."""
 
 
-class FruitlessStepError(StepFailedError):
+class FruitlessStepError(StepFailedError, FruitlessError):
     """A command found nothing to work on, or a guard stopped it: trying again is no use."""
 
 
@@ -138,22 +140,20 @@ def record(
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:
-        marker: file that lists the runs that existed before the step, to recognise its run after a kill.
+        marker: file that lists the runs that existed before the step, to recognise its run after a kill. It
+            stays, since the caller can also be killed before it has stored the result.
         arguments: the arguments of `mcp-bench record`.
         log: file for its progress, in place of stderr.
-        check: called when the recording has ended. If it raises, the run counts as unfinished.
+        check: called when the recording has ended, before its result is looked at. It raises if the run says
+            nothing, such as that of an engine that died.
         run: runs the command: `run`, or that of a `Recorder`.
 
     Raises:
         StepFailedError: the recording was stopped.
     """
     existing = {path.name for path in runs_dir().glob("run_*")}
-    if marker.is_file():
-        begun = existing - set(json.loads(marker.read_text())["before"])
-        ours = [name for name in begun if _is_of(name, arguments)]
-    else:
-        ours = []
-        marker.write_text(json.dumps({"before": sorted(existing)}))
+    begun = existing - _before(marker, existing)
+    ours = [name for name in begun if _is_of(name, arguments)]
     again = [word for flag in AGAIN for word in _given(arguments, flag)]
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,), log=log)
@@ -161,22 +161,33 @@ def record(
         check()
     if document["stopped"]:
         raise RunStoppedError(document["stopped_by"])
-    marker.unlink()
     return str(document["run"])
+
+
+def _before(marker: Path, existing: set[str]) -> set[str]:
+    """Return the runs that existed before a step. A step that begins stores those that exist now."""
+    with suppress(FileNotFoundError, ValueError):  # an incomplete file is older than the step's first run
+        return set(json.loads(marker.read_text())["before"])
+    write_atomic(marker, json.dumps({"before": sorted(existing)}))
+    return existing
 
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
     """Return whether a run has the requested agent, model, tasks and tag. Others may record, too."""
+    with suppress(StorageError):  # such as one of others that was killed before it had a database
+        return _has(runs_dir() / run_id, arguments)
+    return False
+
+
+def _has(run: Path, arguments: Sequence[str]) -> bool:
     from mcp_bench.recorder.runs.reader import RunReader
     from mcp_bench.recorder.store.annotations import read_annotations
 
     options = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
-    if (tag := options.get("--run-tag")) is not None and tag not in read_annotations(
-        runs_dir() / run_id
-    ).tags:
+    if (tag := options.get("--run-tag")) is not None and tag not in read_annotations(run).tags:
         return False
-    with RunReader(runs_dir() / run_id) as reader:
+    with RunReader(run) as reader:
         found = reader.summary()
         if found is None or (found.agent, found.model) != (options["--agent"], options.get("--model")):
             return False

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve
@@ -27,13 +28,29 @@ def model_name(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
 
 
+class Endpoint(list[str]):
+    """The arguments of `mcp-bench record` that select a served model."""
+
+    def __init__(self, arguments: Sequence[str], check: Callable[[], None]) -> None:
+        """Keep the arguments.
+
+        Args:
+            arguments: of `record`.
+            check: raises BenchError if the engine does not answer any more. `served` calls it at its end: a
+                result that is stored before that has to be checked before.
+        """
+        super().__init__(arguments)
+        self.check = check
+
+
 @contextmanager
 def served(
     model: Path, name: str, port_file: Path, settings: TrialSettings, host: str = LOOPBACK
-) -> Iterator[list[str]]:
+) -> Iterator[Endpoint]:
     """Serve a model as `name`, at an address of this machine, and yield the arguments that select it.
 
-    The port is stored in `port_file`, so that a resumed recording finds its model at the same address.
+    The port is stored in `port_file`, so that a resumed recording finds its model at the same address. The
+    file stays: the caller can be killed before it has stored the result.
 
     Raises:
         WrongUseError: the stored port is in use.
@@ -43,13 +60,13 @@ def served(
         model, engine=settings.engine, host=host, port=_port(port_file, host), model_name=name,
         constrain_calls=settings.constrain_calls,
     ) as server:  # fmt: skip
-        port_file.write_text(server.base_url.rpartition(":")[2].partition("/")[0])
+        write_atomic(port_file, server.base_url.rpartition(":")[2].partition("/")[0])
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []
         with _variable("OPENAI_API_KEY", server.key):  # a command line would show it
-            yield ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
+            named = ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
+            yield Endpoint(named, server.check)
         server.check()
-    port_file.unlink()
 
 
 @contextmanager

@@ -54,7 +54,7 @@ def sections(folder: Path) -> list[Section]:
             _summary(settings.turns, measured, [turn for turn in turns if turn.gate and not turn.measure]),
             *_changes([turn for turn in measured if turn.flips], measured),
             *_parts(measured),
-            *training(turns),
+            *training(turns, settings.algorithm),
         ]
     except (ValueError, LookupError, TypeError, OSError) as error:
         reason = f"{type(error).__name__}: {error}"

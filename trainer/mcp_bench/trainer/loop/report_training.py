@@ -8,7 +8,9 @@ from statistics import fmean
 from typing import Any
 
 from mcp_bench.recorder.html_report.sections import Cell, Chart, Line, LineChart, Score, Section, Table
+from mcp_bench.trainer.loop.settings import PAIRS
 from mcp_bench.trainer.loop.stored_turn import Turn
+from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
 POINTS = 100
@@ -17,7 +19,7 @@ FAINTEST = 0.35
 GIB = 2**30
 
 
-def training(turns: Sequence[Turn]) -> list[Section]:
+def training(turns: Sequence[Turn], algorithm: Algorithm) -> list[Section]:
     """Return the section about training so far, or nothing before the first step."""
     steps = {turn.number: _steps(turn) for turn in turns}
     begun = [turn for turn in turns if steps[turn.number]]
@@ -27,8 +29,20 @@ def training(turns: Sequence[Turn]) -> list[Section]:
     tried = [turn for turn in turns if turn.attempt]
     if tried:
         tables.append(Table("The models' own sampled attempts at training tasks", *_attempts(tried)))
-    words = "Every turn trains from the base, on all successful attempts so far."
-    return [Section("Training", [words], tables=tables, charts=[_losses(begun, steps)])]
+    return [Section("Training", [_described(algorithm)], tables=tables, charts=[_losses(begun, steps)])]
+
+
+def _described(algorithm: Algorithm) -> str:
+    """Return text that says what the turns train from, and on what."""
+    if algorithm == "sft":
+        return "Every turn trains from the base, on all successful attempts so far."
+    first = "The first turn trains from the base, on the teacher's successful attempts."
+    if algorithm in PAIRS:
+        return f"{first} Later turns train from the best model so far, on pairs of its attempts in that turn."
+    return (
+        f"{first} Later turns learn online, from the best model so far: mcp-bench report --html FILE --loop "
+        "LOOP/turn-N/learn shows one."
+    )
 
 
 def _steps(turn: Turn) -> list[dict[str, Any]]:

@@ -66,7 +66,7 @@ class LoopSettings(TrialSettings):
     host: str = "127.0.0.1"
     """Address of this machine at which the model that is measured is served."""
     record_options: list[str] = []
-    """Other arguments of `mcp-bench record`, for all recordings but those of a turn that learns online."""
+    """Other arguments of `mcp-bench record`, for all recordings."""
 
     @model_validator(mode="after")
     def _pairs_need_two(self) -> Self:
@@ -76,8 +76,9 @@ class LoopSettings(TrialSettings):
 
 
 def task_ids(
-    benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = ()
-) -> list[str]:
+    benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = (),
+    *, option: str | None = None,
+) -> list[str]:  # fmt: skip
     """Return the ids of tasks of a split.
 
     Args:
@@ -85,6 +86,7 @@ def task_ids(
         split: train, dev or test.
         wanted: a number (the first tasks of the split), a file with one id per line, or the ids.
         named: where that is a number, only tasks with one of these ids, or whose id begins with it and a dot.
+        option: the one that `wanted` was given to, for messages. Default: that of the split.
 
     Raises:
         WrongUseError: `wanted` is neither, a task is of another split, or there are no tasks (allowed
@@ -94,14 +96,18 @@ def task_ids(
     from mcp_bench.servers.registry import load
 
     found: Benchmark = load("benchmark", benchmark)
+    option = option or f"--{split}"
     if isinstance(wanted, str | int | Path):
         text = str(wanted)
-        names = _first(found, split, int(text), named) if text.isdecimal() else _in_file(found, split, text)
+        if text.isdecimal():
+            names = _first(found, split, int(text), named)
+        else:
+            names = _in_file(found, split, text, option)
     else:
         names = _checked(found, split, wanted, "the list")
     if not names and (split != "test" or (named and str(wanted) != "0")):
         of = f" of {', '.join(named)}" if named else ""
-        raise WrongUseError(f"--{split} {wanted} selects no task{of}")
+        raise WrongUseError(f"{option} {wanted} selects no task{of}")
     return names
 
 
@@ -115,13 +121,13 @@ def _first(benchmark: Benchmark, split: str, number: int, named: Sequence[str]) 
     return list(islice(found, number))
 
 
-def _in_file(benchmark: Benchmark, split: str, wanted: str) -> list[str]:
+def _in_file(benchmark: Benchmark, split: str, wanted: str, option: str) -> list[str]:
     path = Path(wanted)
     try:
         names = path.read_text(encoding="utf-8").split()
     except (OSError, UnicodeDecodeError) as error:
         raise WrongUseError(
-            f"--{split} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
+            f"{option} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
         ) from error
     return _checked(benchmark, split, names, str(path))
 

@@ -15,6 +15,7 @@ from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_id
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.refusals import can_learn
+from mcp_bench.trainer.rl.settings import check_used
 
 OURS = (
     *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit", "--model", "--path"),
@@ -45,13 +46,15 @@ def begin(
     refuse_own(settings.record_options, OURS, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
-        can_learn(load_recipe(recipe, overrides)[1])
+        asked = load_recipe(recipe, overrides)[1]
+        can_learn(asked)
+        check_used(settings.algorithm, asked.rl)
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]
-        if asked.lora is not None or asked.data.packing:
+        if asked.lora is not None or asked.data.packing or asked.data.shared_prefix:
             raise WrongUseError(
                 f"--algorithm {settings.algorithm} goes on from a whole model, pair by pair: use a recipe "
-                "without lora and data.packing"
+                "without lora, data.packing and data.shared_prefix"
             )
     text = trial_recipe(recipe, overrides)
     folder = LoopFolder(new_folder(out, "loops"))

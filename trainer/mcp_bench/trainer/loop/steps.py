@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import Any
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export, record
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
-from mcp_bench.trainer.loop.measuring import model_name, served, tasks
+from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model
@@ -41,7 +41,7 @@ class Steps:
         ]
         with self._served(turn, "attempt", model) as endpoint:
             arguments = [*endpoint, *self._tasks(self.settings.train), *more]
-            recorded = record(self.folder.turn(turn) / "attempt.begun", arguments)
+            recorded = record(self.folder.turn(turn) / "attempt.begun", arguments, check=endpoint.check)
         return {"run": recorded, "model": str(model), "scores": scores(recorded)}
 
     def curate(self, turn: int, runs: Sequence[str]) -> Outcome:
@@ -104,12 +104,12 @@ class Steps:
                     found[split] = self.folder.step(
                         turn,
                         f"measure-{split}",
-                        partial(self._measure, turn, split, [*endpoint, *self._tasks(ids)]),
+                        partial(self._measure, turn, split, [*endpoint, *self._tasks(ids)], endpoint.check),
                     )
         return found
 
-    def _measure(self, turn: int, split: str, arguments: Sequence[str]) -> Outcome:
-        recorded = record(self.folder.turn(turn) / f"{split}.begun", arguments)
+    def _measure(self, turn: int, split: str, arguments: Sequence[str], check: Callable[[], None]) -> Outcome:
+        recorded = record(self.folder.turn(turn) / f"{split}.begun", arguments, check=check)
         return scores_by_group(recorded, self.settings.train)
 
     @staticmethod
@@ -125,7 +125,7 @@ class Steps:
         settings = self.settings
         return [*tasks(settings.benchmark, ids, settings.jobs), *settings.record_options]
 
-    def _served(self, turn: int, step: str, model: Path) -> AbstractContextManager[list[str]]:
+    def _served(self, turn: int, step: str, model: Path) -> AbstractContextManager[Endpoint]:
         port_file = self.folder.turn(turn) / f"{step}.port"
         return served(model, self._name(model), port_file, self.settings, self.settings.host)
 

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.launch import launcher_arguments
 from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.loop.folder import Outcome, read_step
+from mcp_bench.trainer.loop.torchrun import launcher
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rl.folder import RLFolder
 from mcp_bench.trainer.sft.run_folder import RunFolder
@@ -44,7 +44,6 @@ def train_model(
         NothingTrainedError: no row can be used, or the training diverged; the text says which.
         StepFailedError: it was stopped, or could not start.
     """
-    launcher = launcher_arguments(load_recipe(str(recipe), overrides)[1])
     if (out / "data.json").is_file():
         command = ["train", method, "--resume", str(out)]
     else:
@@ -52,7 +51,7 @@ def train_model(
         over = [word for value in overrides for word in ("--set", value)]
         command = ["train", method, str(recipe), "--data", str(data), "--out", str(out), *over]
     try:
-        run(command, launcher=launcher)
+        run(command, launcher=launcher(load_recipe(str(recipe), overrides)[1]))
     except FruitlessStepError as error:
         begun = (out / "data.json").is_file()  # written once there are rows to train on
         raise NothingTrainedError(
@@ -99,11 +98,11 @@ def train_rl(recipe: Path, out: Path, arguments: Sequence[str]) -> Any:
         StepFailedError: it failed.
     """
     try:
-        return run(["train", "rl", *arguments], launcher=launcher_arguments(load_recipe(str(recipe))[1]))
+        return run(["train", "rl", *arguments], launcher=launcher(load_recipe(str(recipe))[1]))
     except StepFailedError as error:
         if not RLFolder(out).stopped.is_file():
             raise
-        raise FruitlessStepError(str(error)) from error  # torchrun has one exit code for all failures
+        raise FruitlessStepError(str(error)) from error  # another process was noticed to end before the first
 
 
 def rl_figures(out: Path) -> Outcome:

@@ -58,13 +58,21 @@ class Rollouts:
             BenchError: the engine has ended, a task is not one of `train`, or an answer has no tokens.
         """
         more = ["--repeat", str(self.rl.attempts), "--seed", str(seed)]
-        run = self._record(folder, name, tasks, self.rl.temperature, more)
-        with RunReader(runs_dir() / run) as reader:
+        done = once(
+            folder / f"{name}.run.json",
+            lambda: {"run": self._record(folder, name, tasks, self.rl.temperature, more)},
+        )
+        with RunReader(runs_dir() / str(done["run"])) as reader:
             hints = ALGORITHMS[self.settings.algorithm].teacher == "self"
             return [read_attempt(reader, episode, conversation=hints) for episode in reader.episodes()]
 
     def measure(self, folder: Path, name: str, tasks: Sequence[str]) -> str:
-        """Record one greedy attempt at each task, and return the run."""
+        """Record one greedy attempt at each task, or resume that, and return the run.
+
+        Raises:
+            StepFailedError: the recording was stopped.
+            BenchError: the engine has ended.
+        """
         return self._record(folder, name, tasks, 0.0, [])
 
     def _record(
@@ -83,11 +91,7 @@ class Rollouts:
         arguments += isolation(self.settings.agent, self.settings.record_options, os.environ)
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
         begun, log = folder / f"{name}.begun", folder / "record.log"
-        done = once(
-            folder / f"{name}.run.json",
-            lambda: {"run": record(begun, arguments, log, self.endpoint.engine.check, run=self.recorder.run)},
-        )
-        return str(done["run"])
+        return record(begun, arguments, log, self.endpoint.engine.check, run=self.recorder.run)
 
 
 def isolation(agent: str, record_options: Sequence[str], environ: Mapping[str, str]) -> list[str]:
@@ -128,7 +132,7 @@ def variables(agent: str, root: str) -> dict[str, str]:
 
 
 def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: bool = False) -> Attempt:
-    """Return an attempt with its reward. The reward counts only if the episode is valid and not tainted.
+    """Return an attempt. Only an episode that is valid and not tainted has a reward.
 
     Raises:
         BenchError: the episode is not of a training task, or its benchmark forbids training.
@@ -139,8 +143,8 @@ def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: boo
     cut = bool(sampled) and sampled[-1].cut
     return Attempt(
         episode=episode.id, task=episode.task, rows=tuple(make_rows(sampled)),
-        reward=episode.partial if is_valid(episode) and sampled else None, strict=bool(episode.strict),
-        cut=cut, calls=episode.calls,
+        reward=episode.partial if is_valid(episode) and sampled else None, earned=episode.partial or 0.0,
+        strict=bool(episode.strict), cut=cut, calls=episode.calls,
         conversation=read_conversation(reader, episode.id) if conversation else None,
     )  # fmt: skip
 

@@ -3,7 +3,7 @@
 settings.json    what was asked for
 recipe.yaml      the recipe with its overrides
 chat_template.jinja  that of the engine, if the model's own has no tools
-steps/7/         what the step rolled out: its recordings (*.run.json), and record.log
+steps/7/         what the step rolled out: its recordings (*.run.json), record.log, and scores (dev.json)
 metrics.jsonl    a line for each step
 stopped.json     why a guard stopped it, if one did
 engine/          what a vLLM server reads, if one samples the attempts
@@ -49,7 +49,7 @@ class RunSettings(BaseModel):
     tasks: tuple[str, ...]
     """Training tasks."""
     canaries: tuple[str, ...] = ()
-    """Tasks for which any reward stops the run."""
+    """Tasks for which any grade above 0 stops the run."""
     dev: tuple[str, ...] = ()
     """Tasks that the policy is measured on, greedily."""
     dev_every: int = 10

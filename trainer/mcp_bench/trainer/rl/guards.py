@@ -71,12 +71,12 @@ class Watch:
             )
 
     def check_canaries(self, attempts: Sequence[Attempt]) -> None:
-        """Check attempts at tasks that nothing but a leak or a fault can earn a reward for.
+        """Check attempts at tasks that nothing but a leak or a fault can earn a grade for.
 
         Raises:
             CollapsedError: one earned something.
         """
-        earned = [attempt for attempt in attempts if attempt.reward]
+        earned = [attempt for attempt in attempts if attempt.earned]  # cheating earns a grade, and no reward
         if earned:
             raise _collapsed(
                 "a canary task gave a reward: the grader, the world or the agent is open", earned

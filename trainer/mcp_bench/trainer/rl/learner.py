@@ -50,7 +50,8 @@ class Figures:
     mismatch: float
     """Mean difference of log-probabilities between engine and trainer, before the first update."""
     distrusted: float
-    """Share of the tokens that were left out, because engine and trainer disagree on them."""
+    """Share of the tokens on which engine and trainer disagree. The losses by advantage and by teacher leave
+    them out; the others do not."""
     clipped: float
     """Share of the tokens whose ratio was outside of the bounds."""
     kl: float

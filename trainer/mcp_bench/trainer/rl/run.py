@@ -69,8 +69,7 @@ def learn(
         Recorder() as recorder,
     ):
         run.rollouts = Rollouts(endpoint, recorder, run.model, settings, recipe.rl)
-        if begun == 0:
-            run.measure(report)
+        run.measure(report)  # the start, or what a stop after the checkpoint has prevented
         for step in range(begun + 1, settings.steps + 1):
             run.take(step, report)
         weights = run.learner.weights()
@@ -152,23 +151,26 @@ class _Run:
         self.folder.add(line)
         self.track(line)
         report(_shown(line, self.settings.steps))
-        if self.settings.dev and (step % self.settings.dev_every == 0 or step == self.settings.steps):
-            self.measure(report)
         if step % self.recipe.rl.save_every == 0 or step == self.settings.steps:
             self._save(step, curriculum)
+        self.measure(report)  # after saving: a stop while it measures loses no step
 
     def measure(self, report: Report) -> None:
-        """Measure the policy on `dev`, if there is one."""
-        if not self.settings.dev:
+        """Measure the policy on `dev`, if that is due after this step and was not done before."""
+        step, settings = self.step, self.settings
+        if not settings.dev or (step % settings.dev_every and step != settings.steps):
             return
-        place = self.folder.step(self.step)
-
-        def work() -> dict[str, Any]:
-            return scores(self.rollouts.measure(place, "dev", self.settings.dev))
-
-        found = once(place / "dev.json", work)
-        self.track({"step": self.step, "dev_partial": found["partial"], "dev_strict": found["strict"]})
-        report(f"step {self.step}: dev partial {found['partial']:.3f}, strict {found['strict']:.3f}")
+        path = self.folder.step(step) / "dev.json"
+        if path.is_file():
+            return
+        found = scores(self.rollouts.measure(path.parent, "dev", settings.dev))
+        if found["partial"] is not None:  # without a valid episode, a resumed run goes on with the recording
+            once(path, lambda: found)
+        self.track({"step": step, "dev_partial": found["partial"], "dev_strict": found["strict"]})
+        partial, strict = (
+            "-" if found[name] is None else f"{found[name]:.3f}" for name in ("partial", "strict")
+        )
+        report(f"step {step}: dev partial {partial}, strict {strict}")
 
     def _rolled_out(self, step: int) -> RolledOut:
         """Return the rollouts of a step, which may have been made ahead."""

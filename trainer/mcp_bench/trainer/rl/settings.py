@@ -6,7 +6,15 @@ from typing import Literal
 
 from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, PositiveInt
 
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.methods import Algorithm, Learning
 from mcp_bench.trainer.recipe_section import Section
+
+OF_ADVANTAGES = ("below", "clip_below", "clip_above")
+UNUSED: dict[str, tuple[str, ...]] = {
+    "rft": OF_ADVANTAGES, "sdpo": OF_ADVANTAGES, "opd": OF_ADVANTAGES, "cispo": ("clip_below",)
+}  # fmt: skip
+"""Settings that have no effect with an algorithm."""
 
 
 class Guards(Section):
@@ -98,7 +106,8 @@ class RL(Section):
     clip_below: float = Field(default=0.2, gt=0, lt=1)
     clip_above: PositiveFloat = 0.28
     distrust: PositiveFloat = 0.2
-    """Tokens whose probability in the trainer differs by more from the engine's are left out."""
+    """Tokens whose probability in the trainer differs by more from the engine's are left out of the losses by
+    advantage and by teacher. The cross-entropy of `rft` has them."""
     below: float = Field(default=1.0, ge=0, le=1)
     """Weight of attempts that earned less than the mean of their group. They push probability away from what
     was sampled, to anything else: with a low temperature and many right tokens in a row, such as names that
@@ -113,3 +122,22 @@ class RL(Section):
     engine: RolloutEngine = RolloutEngine()
     distillation: Distillation = Distillation()
     guards: Guards = Guards()
+
+
+def check_used(algorithm: Algorithm | Learning, rl: RL) -> None:
+    """Refuse settings that an algorithm has no use for.
+
+    Raises:
+        WrongUseError: there is one.
+    """
+    if rl.min_p and algorithm in ("sdpo", "opd"):
+        raise WrongUseError(
+            f"rl.min_p={rl.min_p:g}: {algorithm} compares policy and teacher on all tokens, so none may be "
+            "left out: use rl.min_p=0"
+        )
+    for name in UNUSED.get(algorithm, ()):
+        value, default = getattr(rl, name), RL.model_fields[name].default
+        if value != default:
+            raise WrongUseError(
+                f"rl.{name}={value:g} has no effect with {algorithm}: use rl.{name}={default:g}"
+            )

@@ -15,8 +15,8 @@ from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
 from mcp_bench.trainer.rl.collect import variables
-from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
@@ -46,18 +46,18 @@ def begin(
     _, loaded = load_recipe(recipe, overrides)
     can_learn(loaded)
     check_engine(loaded)
-    if loaded.rl.min_p and ALGORITHMS[choices["algorithm"]].teacher:
-        raise WrongUseError(
-            f"rl.min_p={loaded.rl.min_p:g}: {choices['algorithm']} compares policy and teacher on all "
-            "tokens, so none may be left out: use rl.min_p=0"
-        )
+    check_used(choices["algorithm"], loaded.rl)
     folder = _whole(start)
     variables(choices["agent"], "")
     refuse_own(choices.get("record_options", ()), OURS, "train rl")
     benchmark = choices["benchmark"]
     listed = {
-        "tasks": task_ids(benchmark, "train", choices["tasks"]),
-        "canaries": task_ids(benchmark, "train", choices["canaries"]) if choices["canaries"] else [],
+        "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
+        "canaries": (
+            task_ids(benchmark, "train", choices["canaries"], option="--canaries")
+            if choices["canaries"]
+            else []
+        ),
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
     teacher = _teacher(choices["algorithm"], choices.get("teacher"), folder)

@@ -21,7 +21,9 @@ class Attempt:
     task: str
     rows: tuple[Row, ...]
     reward: float | None
-    """None: the episode is invalid and says nothing about the policy."""
+    """None: the episode is invalid or tainted, and says nothing about the policy."""
+    earned: float = 0.0
+    """Its grade, also if that is no reward."""
     strict: bool = False
     cut: bool = False
     """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
@@ -58,7 +60,8 @@ class Algorithm:
     by_sequence: bool = False
     """Whether each sequence counts the same, long or short. Otherwise each token does (DAPO)."""
     imitates: bool = False
-    """Whether solved attempts are imitated, and nothing else is trained on. Each task counts the same."""
+    """Whether solved attempts are imitated, and nothing else is trained on. Each token counts one over the
+    number of solved attempts at its task: so a task counts by the length of these, not by their number."""
     teacher: Literal["self", "model"] | None = None
     """Who is followed, token by token: the policy with hints in its prompt (SDPO,
     https://arxiv.org/abs/2601.20802), or another model (on-policy distillation,

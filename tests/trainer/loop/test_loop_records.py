@@ -1,0 +1,100 @@
+"""Recordings of steps: found again after a kill, and stored only if they say something."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.loop import measuring, steps
+from mcp_bench.trainer.loop.commands import record
+from mcp_bench.trainer.loop.folder import LoopFolder
+from mcp_bench.trainer.loop.settings import LoopSettings
+from mcp_bench.trainer.loop.steps import Steps
+from tests.support import recorded
+from tests.support.recorded import Episode, planned
+
+pytestmark = pytest.mark.component
+
+ASKED = ("--agent", "oracle", "--task", "user_task_0")
+
+
+class Command:
+    """Stands in for `mcp-bench record`: it records one episode, or returns the run that it resumes."""
+
+    def __init__(self) -> None:
+        self.resumed: list[str] = []
+
+    def __call__(self, arguments: Sequence[str], **_: object) -> dict[str, Any]:
+        if "--resume" in arguments:
+            self.resumed.append(arguments[arguments.index("--resume") + 1])
+            return {"run": self.resumed[-1], "stopped": False}
+        options = dict(pairwise(arguments))
+        made = recorded.record(
+            [(planned(), Episode())], agent=options["--agent"], model=options.get("--model")
+        )[0]
+        return {"run": made.id, "stopped": False}
+
+
+def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None:
+    command = Command()
+    first = record(tmp_path / "dev.begun", ASKED, run=command)
+    assert record(tmp_path / "dev.begun", ASKED, run=command) == first
+    assert command.resumed == [first]
+
+
+def test_an_unreadable_run_of_others_is_not_ours(tmp_path: Path) -> None:
+    command = Command()
+    ours = record(tmp_path / "dev.begun", ASKED, run=command)
+    (runs_dir() / "run_killed").mkdir()  # before it had a database
+    assert record(tmp_path / "dev.begun", ASKED, run=command) == ours
+
+
+def test_a_list_of_runs_that_is_incomplete_is_written_again(tmp_path: Path) -> None:
+    command = Command()
+    others = command(["record", *ASKED])["run"]
+    (tmp_path / "dev.begun").write_text('{"before": [')
+    ours = record(tmp_path / "dev.begun", ASKED, run=command)
+    assert ours != others
+    assert record(tmp_path / "dev.begun", ASKED, run=command) == ours
+
+
+def test_a_measurement_by_a_dead_engine_is_not_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run goes on once the loop is resumed: its episodes are invalid."""
+    dead = True
+
+    def check() -> None:
+        if dead:
+            raise BenchError("the engine has ended")
+
+    @contextmanager
+    def serve(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(base_url="http://127.0.0.1:1/v1", key="k", check=check)
+
+    monkeypatch.setattr(measuring, "serve", serve)
+    monkeypatch.setattr(measuring, "claim_port", lambda host, port: port)
+    command = Command()
+    monkeypatch.setattr(steps, "record", partial(record, run=command))
+    folder = LoopFolder(tmp_path / "loop")
+    settings = LoopSettings(
+        recipe="tiny-cpu", benchmark="agentdojo", turns=1, train=["t"], dev=["user_task_0"], test=[],
+        teacher="oracle",
+    )  # fmt: skip
+    loop = Steps(folder, settings)
+    with pytest.raises(BenchError, match="the engine has ended"):
+        loop.measure(0, tmp_path / "model")
+    assert folder.done(0, "measure-dev") is None
+    dead = False
+    found = loop.measure(0, tmp_path / "model")
+    assert command.resumed == [found["dev"]["run"]]
+    assert folder.done(0, "measure-dev") == found["dev"]

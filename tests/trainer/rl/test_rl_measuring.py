@@ -1,0 +1,102 @@
+"""What a run makes of recordings: measurements on `dev`, around its checkpoints, and attempts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.trainer.recipe import load_recipe, recipe_text
+from mcp_bench.trainer.rl import run
+from mcp_bench.trainer.rl.collect import read_attempt
+from mcp_bench.trainer.rl.credit.algorithms import Attempt
+from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from tests.support.recorded import Episode, planned, record
+from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
+
+pytestmark = pytest.mark.component
+
+RECIPE = load_recipe("tiny-cpu-grpo", ["rl.refills=0", "rl.save_every=1"])[1]
+BROKEN = Episode(partial=None, invalid="endpoint_error", calls=())
+
+
+class Recordings:
+    """Stand in for `Rollouts`: each attempt earns the same, and each measurement is the next of a list."""
+
+    def __init__(self, measurements: Sequence[Episode | BaseException]) -> None:
+        self.measurements = list(measurements)
+        self.made: list[str] = []
+
+    def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        self.made.append(f"attempts {folder.name}")
+        return [Attempt("ep_1", task, (), 0.5, 0.5, calls=1) for task in tasks]
+
+    def measure(self, folder: Path, name: str, tasks: Sequence[str]) -> str:
+        self.made.append(f"dev {folder.name}")
+        next_one = self.measurements.pop(0)
+        if isinstance(next_one, BaseException):
+            raise next_one
+        return str(record([(planned(split="dev"), next_one)])[0].id)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RLFolder:
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    made = RLFolder(tmp_path / "learned")
+    made.path.mkdir()
+    settings = RunSettings(
+        start=str(start), algorithm="grpo", benchmark="phonebook", tasks=("honest.1.train.0",), steps=2,
+        dev=("honest.1.dev.0",), dev_every=1,
+    )  # fmt: skip
+    made.make(settings, recipe_text(RECIPE))
+    return made
+
+
+def learned(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch, measurements: Sequence[Episode | BaseException]
+) -> tuple[list[str], list[str]]:
+    """Learn until the end or until Ctrl-C; return what was recorded, and the lines that were reported."""
+    recordings, lines = Recordings(measurements), list[str]()
+    monkeypatch.setattr(run, "Rollouts", lambda *_: recordings)
+    try:
+        run.learn(folder, RECIPE, lines.append)
+    except KeyboardInterrupt:
+        lines.append("stopped")
+    return recordings.made, lines
+
+
+def test_a_stop_during_a_measurement_loses_no_step(folder: RLFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    made, _ = learned(folder, monkeypatch, [Episode(), KeyboardInterrupt()])
+    assert made == ["dev 0", "attempts 1", "dev 1"]
+    made, lines = learned(folder, monkeypatch, [Episode(partial=0.25), Episode()])
+    assert made == ["dev 1", "attempts 2", "dev 2"]
+    assert lines[0] == "step 1: dev partial 0.250, strict 0.000"
+    assert learned(folder, monkeypatch, []) == ([], []), "nothing is left to do"
+
+
+def test_a_measurement_without_a_valid_episode_is_made_again(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, lines = learned(folder, monkeypatch, [BROKEN, BROKEN, BROKEN])
+    assert [line for line in lines if "dev" in line] == [
+        f"step {step}: dev partial -, strict -" for step in range(3)
+    ]
+    assert not list(folder.path.glob("steps/*/dev.json"))
+    made, _ = learned(folder, monkeypatch, [Episode()])
+    assert made == ["dev 2"]
+    stored: dict[str, Any] = json.loads((folder.path / "steps/2/dev.json").read_text())
+    assert (stored["partial"], stored["invalid"]) == (1.0, 0)
+
+
+def test_an_attempt_without_a_reward_keeps_its_grade() -> None:
+    made, _ = record([(planned(), Episode(partial=0.75))])
+    with RunReader(made.path) as reader:
+        [episode] = reader.episodes()
+        attempt = read_attempt(reader, replace(episode, taint="tainted"))
+    assert (attempt.reward, attempt.earned) == (None, 0.75)
