@@ -240,3 +240,19 @@ def test_an_unreachable_hub_is_reported(cache: Path, monkeypatch: pytest.MonkeyP
     error = base("org/model").exception
     assert isinstance(error, UnreachableHubError) and "cannot download org/model" in str(error)
     assert left(cache) == []
+
+
+def test_a_base_at_another_revision_is_refused(cache: Path) -> None:
+    folder = cache / "org--model"
+    folder.mkdir(parents=True)
+    commit = "0123456789abcdef" + 24 * "0"
+    facts = {"name": "org/model", "source": "hub", "revision": commit, "asked": "v1.0", "licence": None}
+    (folder / "origin.json").write_text(json.dumps(facts))
+    for same in ([], ["--revision", commit], ["--revision", commit[:7]], ["--revision", "v1.0"]):
+        assert base("org/model", *same).stdout == f"{folder}\n"
+    for other in ("v2.0", "0123", commit[1:]):
+        result = base("org/model", "--revision", other)
+        assert isinstance(result.exception, WrongUseError)
+        assert f"at the commit {commit}: delete it with `mcp-bench train base --remove org/model`" in str(
+            result.exception
+        )

@@ -34,7 +34,7 @@ def test_a_model_is_fetched_at_its_commit(model: Path, tmp_path: Path) -> None:
     with model_hub(model) as url:
         settings = {"HF_ENDPOINT": url, "MCP_BENCH_CACHE": str(cache), "HF_HUB_DISABLE_XET": "1"}
         bench = RealBench(tmp_path / "home", settings)
-        row = json.loads(bench.run("train", "base", "org/model", "--json").stdout)
+        row = json.loads(bench.run("train", "base", "org/model", "--revision", "v1", "--json").stdout)
         missing = bench.run("train", "base", "org/other", code=2).stderr
         gated = bench.run("train", "base", "org/gated", code=2).stderr
     assert (row["revision"], row["licence"]) == (COMMIT, "apache-2.0")
@@ -43,7 +43,8 @@ def test_a_model_is_fetched_at_its_commit(model: Path, tmp_path: Path) -> None:
     assert {path.name for path in Path(row["path"]).iterdir()} == files  # no weights in a second form
     assert "org/other, and no such model on the Hub" in missing
     assert "org/gated is gated" in gated
-    assert bench.run("train", "base", "org/model").stdout == f"{row['path']}\n"  # without the Hub
+    again = bench.run("train", "base", "org/model", "--revision", "v1")  # without the Hub
+    assert again.stdout == f"{row['path']}\n"
     assert sorted(path.name for path in (cache / "bases").iterdir() if path.suffix != ".lock") == [
         "org--model"
     ]

@@ -16,6 +16,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.export_model import export_model
 from mcp_bench.trainer.gguf.read import BrokenGgufError, read_gguf
+from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, to_transformers
 from mcp_bench.trainer.gguf.write import write_gguf
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
@@ -78,6 +79,12 @@ def test_the_tokenizer_comes_back_as_it_was(folder: Path, tmp_path: Path) -> Non
         assert after.decode(after.encode(text)) == text
     for name in ("chat_template", "special_tokens_map", "all_special_ids"):
         assert getattr(after, name) == getattr(before, name)
+
+
+@pytest.mark.parametrize(("pre", "tokens"), [("llama-bpe", ["hot"]), ("qwen2", ["h", "o", "t"])])
+def test_words_without_merges_are_tokens_where_llama_cpp_has_it_so(pre: str, tokens: list[str]) -> None:
+    parts = GgufTokenizer(["h", "o", "t", "hot", "n", "on"], [1] * 6, ["o n"], pre)
+    assert to_transformers(parts, 100).tokenize("hot") == tokens
 
 
 def test_transformers_reads_the_same_weights(folder: Path, tmp_path: Path) -> None:
@@ -172,6 +179,12 @@ def _other_split(folder: Path) -> None:
     (folder / "tokenizer.json").write_text(json.dumps(content))
 
 
+def _whole_words(folder: Path) -> None:
+    content = json.loads((folder / "tokenizer.json").read_bytes())
+    content["model"]["ignore_merges"] = True
+    (folder / "tokenizer.json").write_text(json.dumps(content))
+
+
 def _no_merges(folder: Path) -> None:
     byte_tokenizer("{{ messages }}").save_pretrained(folder)
 
@@ -202,6 +215,7 @@ def _beyond_float16(folder: Path) -> None:
     [
         (_other_type, "only llama, mistral, qwen2, qwen3 can be written"),
         (_other_split, "splits text in a way that llama.cpp has no name for"),
+        (_whole_words, "takes each word of the vocabulary as one token"),
         (_no_merges, "has no merges"),
         (_window, "the last 128 tokens only"),
         (_lacking, "lacks weights: blk.1.ffn_up.weight"),

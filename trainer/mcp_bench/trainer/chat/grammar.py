@@ -11,10 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mcp_bench.trainer.chat.answer import with_definitions
+
 STYLE = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
 """JSON as models write it: on one line, at most one space after a separator. With free white space, a model
 that has nothing to say writes blanks until its tokens run out."""
 ANY_TEXT = r"/(.|\n)*/"
+ANY_VALUE: Mapping[str, Any] = {}
+ANY_OBJECT: Mapping[str, Any] = {"type": "object"}
 MOST_KEYS = 60
 """llguidance keeps the set of written keys in 64 bits."""
 
@@ -27,8 +31,8 @@ class Pieces:
 
         Args:
             special: returns the id of a special token, or None for ordinary text.
-            accepts: returns whether llguidance compiles a grammar. A schema that it refuses is replaced by
-                "any object" or "any value".
+            accepts: returns whether llguidance compiles a grammar. A schema that it refuses is replaced: that
+                of a call's arguments by "any object", others by "any value".
         """
         self._special = special
         self._accepts = accepts
@@ -54,17 +58,17 @@ class Pieces:
             return f"{self.rule(ANY_TEXT)} {self.literal(close)}"
         return self.rule(f"{ANY_TEXT} {quoted(close)}", "[lazy]")
 
-    def value(self, schema: object) -> str:
-        """Return the expression of a JSON value that fits a schema."""
+    def value(self, schema: object, otherwise: Mapping[str, Any] = ANY_VALUE) -> str:
+        """Return the expression of a JSON value that fits a schema, or `otherwise` if that is refused."""
         body = _json(schema if isinstance(schema, dict) else {})
-        return self.rule(body if self._accepts(f"start: {body}") else _json({}))
+        return self.rule(body if self._accepts(f"start: {body}") else _json(otherwise))
 
     def arguments(self, schema: object) -> str:
         """Return the expression of the object with a call's arguments."""
         schema = schema if isinstance(schema, dict) else {}
         properties = _plain_properties(schema)
         if properties is None:
-            return self.value({"type": "object", **schema})
+            return self.value({**schema, **ANY_OBJECT}, ANY_OBJECT)
 
         def member(key: str, inner: object) -> str:
             return f"{quoted(quoted(key))} {self.colon} {self.value(inner)}"
@@ -113,13 +117,6 @@ def ordered_properties(schema: Mapping[str, Any]) -> dict[str, Any]:
     properties = properties if isinstance(properties, dict) else {}
     required = schema.get("required") or ()
     return {key: properties[key] for key in sorted(properties, key=lambda key: key not in required)}
-
-
-def with_definitions(inner: object, schema: Mapping[str, Any]) -> object:
-    """Return a property's schema together with the definitions that it may refer to."""
-    if not isinstance(inner, dict):
-        return {}
-    return inner | {key: schema[key] for key in ("$defs", "definitions") if key in schema}
 
 
 def _plain_properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -9,8 +9,16 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mcp_bench.trainer.chat.answer import Call, MalformedCallError, properties_of, typed, types_of
-from mcp_bench.trainer.chat.grammar import Pieces, ordered_properties, with_definitions
+from mcp_bench.trainer.chat.answer import (
+    Call,
+    MalformedCallError,
+    properties_of,
+    referred,
+    typed,
+    types_of,
+    with_definitions,
+)
+from mcp_bench.trainer.chat.grammar import MOST_KEYS, Pieces, ordered_properties
 from mcp_bench.trainer.chat.json_calls import Tools, before_mark, found, named_schemas, outside
 
 OPENING, CLOSING = "<tool_call>", "</tool_call>"
@@ -66,6 +74,8 @@ class TaggedCalls:
             value = _value(with_definitions(inner, schema), pieces, close)
             parts = [*pieces_of(before + key + between, pieces, self.marks), value]
             members[key] = " ".join(parts)
+        if len(members) > MOST_KEYS:
+            return f"({' | '.join(members.values())})*"
         return pieces.in_any_order(members, schema, "") if members else '""'
 
 
@@ -112,9 +122,11 @@ class Glm45(TaggedCalls):
         return f'{pieces.literal(OPENING)} ({" | ".join(each)}) "\\n"? {pieces.literal(CLOSING)}', '"\\n"?'
 
 
-def _value(schema: Any, pieces: Pieces, close: str) -> str:
+def _value(schema: dict[str, Any], pieces: Pieces, close: str) -> str:
     """Return the expression of an argument's value, with what closes it."""
-    kinds, choices = types_of(schema), schema.get("enum") if isinstance(schema, dict) else None
+    if isinstance(target := referred(str(schema.get("$ref")), schema), dict):
+        schema = target | schema
+    kinds, choices = types_of(schema), schema.get("enum")
     end = " ".join(pieces_of(close, pieces, Glm45.marks))
     if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices):
         return f"({' | '.join(pieces.literal(one) for one in choices if one)}) {end}"

@@ -8,7 +8,10 @@ from typing import Any
 import click
 
 ENGINES = ("auto", "vllm", "torch")
-HELP = "Serving engine: vLLM, or our own (torch). auto uses vLLM if it is installed and there is a GPU."
+HELP = (
+    "Serving engine: vLLM, or our own (torch). auto uses vLLM if MCP_BENCH_VLLM names it, or if it is "
+    "installed and there is a GPU."
+)
 GGUF = "llama.cpp"
 
 

@@ -35,7 +35,11 @@ WAIT_SECONDS = 3600.0
 @click.argument("checkpoint", metavar="CKPT", type=click.Path(path_type=Path))
 @click.argument("extra", nargs=-1, metavar="[-- ENGINE FLAGS]")
 @engine_option(gguf=True)
-@click.option("--vllm", metavar="PATH", help="Environment or executable of vLLM. [env: MCP_BENCH_VLLM]")
+@click.option(
+    "--vllm",
+    metavar="PATH",
+    help="Environment or executable of vLLM, which auto then uses. [env: MCP_BENCH_VLLM]",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port; 0 picks a free one."
@@ -56,7 +60,8 @@ WAIT_SECONDS = 3600.0
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "bfloat16", "float16"]),
-    help="Data type to compute with. Default: the checkpoint's, but float32 on a CPU without 16 bits.",
+    help="Data type to compute with. Default: the checkpoint's. On a CPU, our engine takes bfloat16 for "
+    "checkpoints in bfloat16 and for large ones, if the CPU computes with it, and else float32.",
 )
 @click.option(
     "--constrain-calls",

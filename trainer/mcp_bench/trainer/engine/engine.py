@@ -22,7 +22,7 @@ CHUNK = 512
 """Prompt tokens that are read between two steps."""
 BATCH = 16
 ROOM = 512
-"""Columns for an answer that are counted before a request is let in; it may need more."""
+"""Columns for the rest of each answer that are counted before a request is let in; it may need more."""
 
 
 class Caches(Protocol):
@@ -30,10 +30,9 @@ class Caches(Protocol):
 
     whole_prompts: bool
 
-    @property
-    def column_bytes(self) -> int: ...
     def __len__(self) -> int: ...
     def length(self, row: int) -> int: ...
+    def fits(self, columns: Sequence[int], most_bytes: int) -> bool: ...
     def begin(self, prefix: KeyValues | None, length: int, total: int) -> None: ...
     def begin_like(self, source: int, length: int, total: int) -> None: ...
     def read(self, tokens: torch.Tensor) -> torch.Tensor: ...
@@ -163,9 +162,8 @@ class Engine(Decoder):
         """Return whether there is memory for a request beside the others."""
         if not self._decoding:
             return True
-        lengths = [len(one.request.prompt) + len(one.tokens) for one in self._decoding]
-        columns = max(*lengths, len(request.prompt)) + min(ROOM, request.most_tokens)
-        return (len(lengths) + 1) * columns * self._caches.column_bytes <= self._live_bytes
+        columns = [_room(one.request, len(one.tokens)) for one in self._decoding]
+        return self._caches.fits([*columns, _room(request)], self._live_bytes)
 
     def _begin(self, one: Decoding) -> None:
         """Give a sequence a row, with the longest beginning that is known already."""
@@ -173,7 +171,7 @@ class Engine(Decoder):
         if self._outdated:
             self._outdated = False
             self._kept.clear()
-        total = len(request.prompt) + min(ROOM, request.most_tokens)
+        total = _room(request)
         if self._caches.whole_prompts:
             self._caches.begin(None, 0, total)
             return
@@ -240,3 +238,8 @@ class Engine(Decoder):
         for request in ended:
             if not request.done.done() and request.done.set_running_or_notify_cancel():
                 request.done.set_exception(error)
+
+
+def _room(request: Request, answered: int = 0) -> int:
+    """Return the columns to count for a request, of whose answer so many tokens are there."""
+    return len(request.prompt) + answered + min(ROOM, request.most_tokens - answered)

@@ -235,8 +235,8 @@ def choose_caches(model: Any) -> Caches:
     separate = partial(SeparateCaches, model, turn)
     if not _agrees(separate, model, WRONG):
         raise WrongUseError(
-            f"this engine cannot decode models of type {model.config.model_type}: with a cache of keys and "
-            "values they give other scores than without. vLLM may have it: use --engine vllm"
+            f"this engine cannot decode models of type {model.config.model_type}: with transformers' cache, "
+            "they fail or give other scores than without. vLLM may have this type: use --engine vllm"
         )
     return separate()
 

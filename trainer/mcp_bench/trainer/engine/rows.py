@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import torch
@@ -37,13 +38,20 @@ class Rows:
         """Where the rows' tokens go."""
 
     def reserve(self, rows: int, columns: int) -> None:
-        """Make room; the layers grow when they are written next."""
+        """Make room for all rows, which are `rows`; the layers change when they are written next."""
         have = self.capacity
         if rows > have[0] or columns > have[1]:
-            wider = (
-                max(columns + STEP, have[1] * 5 // 4) // STEP * STEP + STEP if columns > have[1] else have[1]
-            )
-            self.capacity = (max(rows, have[0]), wider)
+            self.capacity = self.grown(rows, columns)
+
+    def grown(self, rows: int, columns: int) -> tuple[int, int]:
+        """Return the capacity with room for all rows, which are `rows`.
+
+        Rows to spare stay for those that come next, but are not widened if they are more than half.
+        """
+        have = self.capacity
+        if columns <= have[1]:
+            return max(rows, have[0]), have[1]
+        return rows if 2 * rows <= have[0] else max(rows, have[0]), roomy(columns)
 
     @property
     def seen(self) -> int:
@@ -51,6 +59,17 @@ class Rows:
         if self.filling is not None:
             return self.lengths[self.filling]
         return max(self.lengths[: self.decoding], default=0)
+
+
+def roomy(columns: int) -> int:
+    """Return the least of the numbers of columns that rows can have, each a quarter above the one before.
+
+    So rows that grow token by token are copied rarely, and end as wide as if they had grown at once.
+    """
+    room = STEP
+    while room < columns:
+        room = room * 5 // 4 // STEP * STEP + STEP
+    return room
 
 
 class RowLayer(CacheLayerMixin):
@@ -67,11 +86,13 @@ class RowLayer(CacheLayerMixin):
     def lazy_initialization(self, key_states: torch.Tensor, value_states: torch.Tensor) -> None:
         rows, columns = self._rows.capacity
         old = (self.keys, self.values) if self.is_initialized else (None, None)
+        used = max(self._rows.lengths, default=0)
         made = []
         for like, before in zip((key_states, value_states), old, strict=True):
             now = like.new_zeros((rows, like.shape[1], columns, like.shape[3]))
             if before is not None:
-                now[: before.shape[0], :, : before.shape[2]] = before
+                kept = before[:rows, :, :used]
+                now[: kept.shape[0], :, :used] = kept
             made.append(now)
         self.keys, self.values = made
         self.is_initialized = True
@@ -177,6 +198,20 @@ class RowCache:
         """Bytes of one token in one row; 0 before the first prompt."""
         made = [kept for layer in self._layers for kept in (layer.keys, layer.values) if kept is not None]
         return sum(kept.shape[1] * kept.shape[3] * kept.element_size() for kept in made)
+
+    def fits(self, columns: Sequence[int], most_bytes: int) -> bool:
+        """Return whether rows with so many columns fit into memory: all rows that are there, and a new one.
+
+        If they only do without the room that rows left behind, that is given up.
+        """
+        rows, most = self._rows, most_bytes // max(1, self.column_bytes)
+        if prod(rows.grown(len(columns), max(columns))) <= most:
+            return True
+        needed = (len(columns), roomy(max(columns)))
+        if prod(needed) > most:
+            return False
+        rows.capacity = needed
+        return True
 
     def read(self, tokens: torch.Tensor) -> torch.Tensor:
         """Add prompt tokens, shape (tokens,), to the last row; return the scores after them."""

@@ -30,6 +30,8 @@ class Completion:
     finish_reason: FinishReason
     cached: int
     """How many tokens of the prompt were not computed again."""
+    stop: str | None = None
+    """The stop string that ended it."""
 
 
 @dataclass(eq=False)
@@ -100,6 +102,7 @@ class Decoding:
         self.tokens: list[int] = []
         self.cached = 0
         self.finish_reason: FinishReason | None = None
+        self._stop: str | None = None
         self._ends = ends
         self._sampler = Sampler(
             request.sampling, top_logprobs=request.top_logprobs, mode=request.logprobs_mode
@@ -146,8 +149,9 @@ class Decoding:
             self._text += self._writer.rest()
             return
         self._text += self._writer.add(chosen.token)
-        at = min((at for stop in self.request.stop if (at := self._text.find(stop)) >= 0), default=None)
-        if at is not None:
+        stops = [(at, stop) for stop in self.request.stop if (at := self._text.find(stop)) >= 0]
+        if stops:
+            at, self._stop = min(stops)
             self._text, self.finish_reason = self._text[:at], "stop"
         elif len(self.tokens) >= self.request.most_tokens:
             self._text += self._writer.rest()
@@ -158,8 +162,9 @@ class Decoding:
     def completion(self) -> Completion:
         """Return the finished answer."""
         return Completion(
-            tuple(self.tokens), self._text, tuple(self._chosen), self.finish_reason or "stop", self.cached
-        )
+            tuple(self.tokens), self._text, tuple(self._chosen), self.finish_reason or "stop", self.cached,
+            self._stop,
+        )  # fmt: skip
 
     def _show(self, on_text: Callable[[str], None]) -> None:
         """Pass the text on, without an end that may become a stop string."""

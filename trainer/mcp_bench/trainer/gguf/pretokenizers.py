@@ -39,6 +39,9 @@ PRETOKENIZERS: dict[str, dict[str, Any]] = {
 }
 """llama.cpp's name to the component, as in a tokenizer.json."""
 
+WHOLE_WORDS = ("llama-bpe",)
+"""Names for which llama.cpp takes a word that is in the vocabulary as one token, without its merges."""
+
 
 def pretokenizer(name: str) -> dict[str, Any]:
     """Return the component for llama.cpp's name.

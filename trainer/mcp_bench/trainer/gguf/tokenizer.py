@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.gguf.pretokenizers import PRETOKENIZERS, pretokenizer, pretokenizer_name
+from mcp_bench.trainer.gguf.pretokenizers import (
+    PRETOKENIZERS,
+    WHOLE_WORDS,
+    pretokenizer,
+    pretokenizer_name,
+)
 
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 """Types of tokens (`gguf.TokenType`)."""
@@ -45,7 +50,7 @@ def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
     before = pretokenizer(parts.pre)
     vocabulary = {token: number for number, token in enumerate(parts.tokens)}
     merges = [(one, two) for one, _, two in (merge.partition(" ") for merge in parts.merges)]
-    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges))
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=parts.pre in WHOLE_WORDS))
     made.decoder = decoders.ByteLevel()
     added = [
         AddedToken(token, special=kind == CONTROL, normalized=False)
@@ -93,6 +98,12 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
         raise WrongUseError(
             f"{file} splits text in a way that llama.cpp has no name for, or none that is known here "
             f"({', '.join(PRETOKENIZERS)}): the model would get other tokens than in training"
+        )
+    if model.get("ignore_merges", False) != (pre in WHOLE_WORDS):
+        raise WrongUseError(
+            f"{file} {'does not take' if pre in WHOLE_WORDS else 'takes'} each word of the vocabulary as one "
+            f"token (ignore_merges), and llama.cpp does the opposite for {pre}: the model would get other "
+            "tokens than in training"
         )
     if not model["merges"]:
         raise WrongUseError(f"{file} has no merges, and llama.cpp loads no byte-level BPE without")

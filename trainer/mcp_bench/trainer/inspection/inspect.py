@@ -103,7 +103,7 @@ def _predictions(
     import torch
     from transformers import AutoModelForCausalLM
 
-    from mcp_bench.trainer.engine.load import choose_dtype, find_device
+    from mcp_bench.trainer.engine.load import find_device
     from mcp_bench.trainer.recipe import ModelSource
     from mcp_bench.trainer.templates import choose_templates
     from mcp_bench.trainer.tokenizer import load_tokenizer
@@ -115,12 +115,12 @@ def _predictions(
         for name, rows in read.items()
     }
     where = find_device(device)
+    # on a CPU one type for both: a base in 16 bits would differ from a result in 32 by rounding alone
+    dtype = torch.float32 if where.type == "cpu" else "auto"
     pair: list[Any] = []
     for folder in (base, model):
-        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
-        # one type for both: a base in 16 bits would differ from a result in 32 by rounding alone
-        dtype = torch.float32 if where.type == "cpu" else choose_dtype("auto", loaded.dtype, where)
-        pair.append(loaded.to(device=where, dtype=dtype).eval())
+        loaded: Any = AutoModelForCausalLM.from_pretrained(folder, dtype=dtype)
+        pair.append(loaded.to(where).eval())
     found = []
     for name, examples in groups.items():
         done = 0

@@ -10,7 +10,7 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.base_weights import load_weights
-from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_checkpoint, read_json
+from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_json, read_model
 
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 MADE_FROM = "made_from.sha256"
@@ -41,7 +41,7 @@ def merge_adapter(folder: Path) -> Path:
     if mark.is_file() and mark.read_text(encoding="ascii") == digest:
         return merged
     if Path(base).is_dir():
-        read_checkpoint(Path(base))
+        read_model(Path(base))  # tokenizer and template may be the adapter's
     elif base.startswith(("/", ".")):
         raise WrongUseError(f"the base model of {folder} is not at {base}: restore it, or edit {ADAPTER}")
     model = _load(base, folder)

@@ -45,20 +45,30 @@ def read_checkpoint(folder: Path) -> Checkpoint:
     Raises:
         WrongUseError: a part is missing or cannot be read; the text says where to get it.
     """
+    config = read_model(folder)
+    size = sum(file.stat().st_size for suffix in WEIGHTS for file in folder.glob(suffix))
+    dtype = config.get("dtype", config.get("torch_dtype"))
+    settings = folder / "generation_config.json"
+    greedy = not (settings.is_file() and read_json(settings).get("do_sample"))
+    template = read_chat_template(folder)
+    return Checkpoint(folder.resolve(), config["model_type"], template, size, dtype, greedy)
+
+
+def read_model(folder: Path) -> dict[str, Any]:
+    """Check a folder's configuration and weights, and return the configuration.
+
+    Raises:
+        WrongUseError: one of them is missing or cannot be read.
+    """
     if not folder.is_dir():
         raise WrongUseError(f"no folder {folder}: give a checkpoint's folder, which has a config.json")
     if not (folder / "config.json").is_file():
         raise WrongUseError(f"{folder} has no config.json, so it is not a checkpoint.{_near(folder)}")
     config = read_json(folder / "config.json")
-    model_type = config.get("model_type")
-    if not isinstance(model_type, str):
+    if not isinstance(config.get("model_type"), str):
         raise WrongUseError(f"{folder / 'config.json'} has no model_type")
     _check_weights(folder)
-    size = sum(file.stat().st_size for suffix in WEIGHTS for file in folder.glob(suffix))
-    dtype = config.get("dtype", config.get("torch_dtype"))
-    settings = folder / "generation_config.json"
-    greedy = not (settings.is_file() and read_json(settings).get("do_sample"))
-    return Checkpoint(folder.resolve(), model_type, read_chat_template(folder), size, dtype, greedy)
+    return config
 
 
 def read_chat_template(folder: Path) -> str:

@@ -19,7 +19,10 @@ App = Callable[[dict[str, Any], Receive, Send], Awaitable[None]]
 
 
 class RequireKey:
-    """Pass on requests with `Authorization: Bearer KEY`, and answer others with 401."""
+    """Pass on requests with `Authorization: Bearer KEY` or `x-api-key: KEY`, and answer others with 401.
+
+    Clients of the Messages API send the latter.
+    """
 
     def __init__(self, app: App, key: "str | None" = None) -> None:
         """Protect `app` by `key`. Default: the environment's.
@@ -36,13 +39,25 @@ class RequireKey:
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            error = {"message": "wrong or missing API key", "type": "invalid_request_error"}
-            body = json.dumps({"error": {**error, "code": "invalid_api_key"}}).encode()
+            body = json.dumps(_refusal(scope["path"])).encode()
             headers = [(b"content-type", b"application/json"), (b"www-authenticate", b"Bearer")]
             await send({"type": "http.response.start", "status": 401, "headers": headers})
             await send({"type": "http.response.body", "body": body})
 
     def _shown(self, scope: dict[str, Any]) -> bool:
-        values = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
-        scheme, _, key = values[0].partition(b" ") if len(values) == 1 else (b"", b"", b"")
-        return hmac.compare_digest(key.strip(), self._key) and scheme.lower() == b"bearer"
+        keys = []
+        for name, value in scope["headers"]:
+            scheme, _, key = value.partition(b" ")
+            if name.lower() == b"authorization" and scheme.lower() == b"bearer":
+                keys.append(key.strip())
+            elif name.lower() == b"x-api-key":
+                keys.append(value.strip())
+        return any(hmac.compare_digest(key, self._key) for key in keys)
+
+
+def _refusal(path: str) -> dict[str, Any]:
+    """Return the answer's body in the form of the API that was asked."""
+    message = "wrong or missing API key"
+    if "/v1/messages" in path:
+        return {"type": "error", "error": {"type": "authentication_error", "message": message}}
+    return {"error": {"message": message, "type": "invalid_request_error", "code": "invalid_api_key"}}

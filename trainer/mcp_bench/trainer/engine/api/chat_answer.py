@@ -14,7 +14,7 @@ from mcp_bench.trainer.engine.api.chat_request import ChatRequest
 from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen
-from mcp_bench.trainer.engine.sequence import Completion
+from mcp_bench.trainer.engine.sequence import UNFINISHED, Completion
 
 LETTERS = string.ascii_letters + string.digits
 
@@ -135,7 +135,7 @@ class Reply:
             "system_fingerprint": self._version,
             "prompt_token_ids": list(self._prompt),
             "token_ids": list(made.tokens),
-            "token_logprobs": [_finite(chosen.logprob) for chosen in made.chosen],
+            "token_logprobs": [_finite(chosen.logprob) for chosen in made.chosen] or None,
         }
 
     def _logprob(self, chosen: Chosen) -> dict[str, Any]:
@@ -144,7 +144,10 @@ class Reply:
 
     def _token(self, token: int, logprob: float | None) -> dict[str, Any]:
         text = self._loaded.tokenizer.decode([token], skip_special_tokens=False)
-        return {"token": text, "logprob": _finite(logprob), "bytes": list(text.encode())}
+        grammars, content = self._loaded.grammars, text.encode()
+        if UNFINISHED in text and grammars is not None:
+            content = grammars.tokens.decode_bytes([token])  # transformers decodes whole characters only
+        return {"token": text, "logprob": _finite(logprob), "bytes": list(content)}
 
     def _usage(self, made: Completion) -> dict[str, Any]:
         return {

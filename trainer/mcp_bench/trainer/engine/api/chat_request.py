@@ -12,6 +12,11 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.sampling import Sampling
 
+EXTENSIONS = (
+    "top_k", "min_p", "repetition_penalty", "seed", "chat_template_kwargs", "return_token_ids",
+)  # fmt: skip
+"""What requests of the other APIs may have besides, by the names of the chat API."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="allow")

@@ -86,8 +86,14 @@ class MessagesReply(Reply):
 
     def _ended(self, made: Completion) -> dict[str, Any]:
         called = "tool_calls" in self.message(made)
-        reason = "max_tokens" if made.finish_reason == "length" else "tool_use" if called else "end_turn"
-        return {"stop_reason": reason, "stop_sequence": None, **self._tokens(made)}
+        reason, stop = "end_turn", None
+        if made.finish_reason == "length":
+            reason = "max_tokens"
+        elif called:
+            reason = "tool_use"
+        elif made.stop is not None:
+            reason, stop = "stop_sequence", made.stop
+        return {"stop_reason": reason, "stop_sequence": stop, **self._tokens(made)}
 
     def _counted(self, made: Completion) -> dict[str, Any]:
         """Return the usage. This API counts cached tokens apart."""

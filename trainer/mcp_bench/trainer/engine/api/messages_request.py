@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from mcp_bench.trainer.engine.api.chat_request import (
+    EXTENSIONS,
     ChatRequest,
     checked,
     one_system_message,
@@ -17,7 +18,7 @@ from mcp_bench.trainer.engine.api.chat_request import (
 )
 from mcp_bench.trainer.engine.api.errors import ApiError
 
-SAME = ("model", "temperature", "top_p", "top_k", "max_tokens", "stream", "seed", "chat_template_kwargs")
+SAME = ("model", "temperature", "top_p", "max_tokens", "stream", *EXTENSIONS)
 CHOICES = {"auto": "auto", "any": "required", "none": "none"}
 BILLING = "x-anthropic-billing-header:"
 """Begins a block of the system prompt that Claude Code fills anew for each request. It is for the API, not
@@ -37,9 +38,11 @@ def read_messages(body: bytes) -> ChatRequest:
         for message in asked.get("messages") or ():
             messages += _messages(message["role"], _blocks(message["content"]))
         tools = [_tool(tool) for tool in asked.get("tools") or () if "input_schema" in tool]
+        wanted = (asked.get("output_config") or {}).get("format") or asked.get("output_format")
     except (KeyError, TypeError, AttributeError) as error:
-        raise ApiError(f"a message or a tool is incomplete: {error!r}", param="messages") from error
-    made = {name: asked.get(name) for name in SAME}
+        wrong = "a message, a tool or `output_config` is incomplete"
+        raise ApiError(f"{wrong}: {error!r}", param="messages") from error
+    made = {name: asked.get(name) for name in SAME} | {"response_format": wanted}
     made |= {"stop": asked.get("stop_sequences"), "tools": tools}
     choice = asked.get("tool_choice") or {}
     if tools and choice:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from mcp_bench.trainer.engine.api.chat_request import (
+    EXTENSIONS,
     ChatRequest,
     checked,
     one_system_message,
@@ -20,7 +21,7 @@ from mcp_bench.trainer.engine.api.chat_request import (
 )
 from mcp_bench.trainer.engine.api.errors import ApiError
 
-SAME = ("model", "temperature", "top_p", "stream", "parallel_tool_calls", "seed", "chat_template_kwargs")
+SAME = ("model", "temperature", "top_p", "stream", "parallel_tool_calls", *EXTENSIONS)
 OUTPUTS = ("function_call_output", "custom_tool_call_output")
 INPUT = "input"
 """The argument that a tool for plain text has for the model."""
@@ -46,7 +47,7 @@ def read_responses(body: bytes) -> ResponsesRequest:
 
     Raises:
         ApiError: it is not JSON, a field is wrong, or it continues a conversation that the server should
-            have stored (status 400).
+            have stored, or asks for log-probabilities (status 400).
     """
     asked = read_json(body)
     if asked.get("previous_response_id"):
@@ -56,15 +57,18 @@ def read_responses(body: bytes) -> ResponsesRequest:
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
         raise ApiError("input: a text or a list of items is needed", param="input")
+    if asked.get("top_logprobs"):
+        message = "top_logprobs: this server gives log-probabilities in /v1/chat/completions only"
+        raise ApiError(message, param="top_logprobs")
     try:
+        made = {name: asked.get(name) for name in SAME}
+        made["response_format"] = (asked.get("text") or {}).get("format")
         origins = _origins(asked, items)
         shown = {origin: name for name, (origin, _) in origins.items()}
         messages = list(_messages(asked.get("instructions"), items, shown))
     except (KeyError, TypeError, AttributeError) as error:
-        raise ApiError(f"an item or a tool is incomplete: {error!r}", param="input") from error
-    made = {name: asked.get(name) for name in SAME}
+        raise ApiError(f"an item, a tool or `text` is incomplete: {error!r}", param="input") from error
     made["max_tokens"] = asked.get("max_output_tokens")
-    made["response_format"] = (asked.get("text") or {}).get("format")
     made["tools"] = [{"type": "function", "function": tool} for _, tool in origins.values()]
     choice = asked.get("tool_choice")
     if isinstance(choice, dict) and "name" in choice:
@@ -135,7 +139,8 @@ def _messages(
 def _add(answer: dict[str, Any], item: Mapping[str, Any], kind: str, shown: Mapping[Origin, str]) -> None:
     if kind == "reasoning":
         parts = item.get("content") or item.get("summary") or ()
-        answer["reasoning_content"] = "".join(part["text"] for part in parts)
+        before = answer.get("reasoning_content", "")
+        answer["reasoning_content"] = before + "".join(part["text"] for part in parts)
     elif kind == "message":
         said = item["content"]
         answer["content"] += said if isinstance(said, str) else "".join(part["text"] for part in said)
