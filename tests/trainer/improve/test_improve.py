@@ -118,6 +118,8 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
     (tools / "tools.yaml").write_text("knok: Knock.")
     (options / "agents.yaml").write_text("script: {fiel: x}")
     (unknown / "agents.yaml").write_text("agent: {temperature: 0.2}")
+    (escaped / "skills" / "calm").mkdir(parents=True)
+    (escaped / "skills" / "calm" / "SKILL.md").write_text("---\nname: calm\ndescription: Be calm.\n---\nx")
     (escaped / "tools.yaml").write_text(f'knock: "Knock at {HELD.replace("e", chr(92) + "x65")}."')
     made = (leak, again, start, tools, options, unknown, escaped)
     candidates = [word for one in made for word in ("--candidate", one)]

@@ -49,7 +49,7 @@ class SeparateCaches:
         layers = self._caches[0].layers if self._caches else ()
         kept = [getattr(layer, name, None) for layer in layers for name in ("keys", "values")]
         made = [one for one in kept if one is not None and one.dim() == 4]
-        token_bytes = sum(one.shape[1] * one.shape[3] * one.element_size() for one in made)
+        token_bytes: int = sum(one.shape[1] * one.shape[3] * one.element_size() for one in made)
         return sum(columns) * token_bytes <= most_bytes
 
     def begin(self, prefix: KeyValues | None, length: int, total: int) -> None:

@@ -190,7 +190,7 @@ def prompt(benchmark: str, actions: Sequence[str]) -> str:
 
 def _delivered(harness: Harness) -> dict[str, str]:
     """Return what the agent under test gets to read, which a file may spell otherwise: YAML has escapes."""
-    skills = [f"{one.name}: {one.description}" for one in harness.skills]
+    skills = [f"{one.name}: {one.description}" for one in harness.skills.values()]
     options = json.dumps(harness.agents, ensure_ascii=False, default=str)
     texts = {
         "the instructions": harness.instructions,
