@@ -29,7 +29,7 @@ def sft(**choices: Any) -> None:
     Each run has a folder. `model/` holds the result, ready to serve; `metrics.jsonl` has a line per step.
     Ctrl-C finishes the current step and saves a checkpoint. --resume continues a stopped or killed run.
 
-    Exits with 0 when the run is complete, with 3 when no row can be used or the loss diverged, and with 1 when
-    it was stopped or failed.
+    Exits with 0 when the run is complete, with 3 when no row can be used or the loss diverged, and with 1
+    when it was stopped or failed.
     """
     run("sft", **choices)
