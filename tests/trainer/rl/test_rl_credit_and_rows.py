@@ -118,7 +118,7 @@ def test_rollouts_have_the_fields_of_other_trainers(monkeypatch: pytest.MonkeyPa
     }  # fmt: skip
 
 
-def test_rft_imitates_solved_attempts_and_each_task_counts_the_same() -> None:
+def test_rft_imitates_solved_attempts_each_with_its_share_of_the_task() -> None:
     rft, solved = ALGORITHMS["rft"], attempt(1.0, strict=True)
     group = [solved, attempt(0.5), attempt(None)]
     assert [(row.rl, row.ce, row.scale) for row in rft.weigh(group)] == [(0.0, 1.0, 1.0)]

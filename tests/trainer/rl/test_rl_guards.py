@@ -16,7 +16,7 @@ pytestmark = pytest.mark.unit
 SOUND = Figures(
     tokens=100, loss=0.1, gradient=1.0, entropy=0.5, mismatch=1e-7, distrusted=0.0, clipped=0.0, kl=0.01
 )
-ATTEMPT = Attempt("ep_1", "task", (), 0.5, 0.5, calls=2)
+ATTEMPT = Attempt("ep_1", "task", (), 0.5, earned=0.5, calls=2)
 TEN = [ATTEMPT] * 10
 
 

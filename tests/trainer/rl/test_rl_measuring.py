@@ -34,7 +34,7 @@ class Recordings:
 
     def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
         self.made.append(f"attempts {folder.name}")
-        return [Attempt("ep_1", task, (), 0.5, 0.5, calls=1) for task in tasks]
+        return [Attempt("ep_1", task, (), 0.5, earned=0.5, calls=1) for task in tasks]
 
     def measure(self, folder: Path, name: str, tasks: Sequence[str]) -> str:
         self.made.append(f"dev {folder.name}")

@@ -22,12 +22,12 @@ class Attempt:
     rows: tuple[Row, ...]
     reward: float | None
     """None: the episode is invalid or tainted, and says nothing about the policy."""
-    earned: float = 0.0
-    """Its grade, also if that is no reward."""
     strict: bool = False
     cut: bool = False
     """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
     calls: int = 0
+    earned: float = 0.0
+    """Its grade, also if that is no reward."""
     conversation: Conversation | None = None
     """For algorithms that make hints of it."""
 
