@@ -1,7 +1,7 @@
 """Learning while searching: GRPO and SDPO at improvement tasks, beside drivers of `search` that do not learn.
 
     python benchmarks/improve_learning.py OUT [--task places.train.0 ...]
-        [--methods grpo sdpo single icl puct] [--steps 12] [--attempts 16] [--proposals 12]
+        [--methods grpo sdpo single icl puct] [--crossed] [--steps 12] [--attempts 16] [--proposals 12]
         [--set KEY=VALUE ...] [--seed 0]
 
 The model is the tiny one of the demo. It cannot program: it is taught by the scripted proposer of
@@ -12,6 +12,9 @@ what can be changed, and not what is better. From there, with the same number of
 
 - grpo and sdpo learn from one proposal an attempt, made from the baseline; each task has a policy of its own;
 - single, icl and puct search with the model as it is, `--proposals` in an attempt.
+
+With `--crossed`, single and icl also search with the weights that grpo and sdpo learned: what the harness
+brings (here the driver, an option in its agents.yaml), what the weights bring, and what both bring together.
 
 OUT/table.md has the result of each and how it came about: see `Found`. Every step has a result file: typed
 again, the command continues where it stopped.
@@ -196,6 +199,18 @@ class Experiment:
         write_atomic(path, "".join(json.dumps(line) + "\n" for line in lines))
         return {"requests": len(asked), "rows": len(lines)}
 
+    def crossed(self, task: str, driver: str, method: str) -> Found | None:
+        """Return what a driver finds with the weights that a method learned; None: it learned none."""
+        place = self.out / f"{task}-{method}"
+        if not (place / "model").is_dir():
+            return None
+        other = self.out / f"{task}-{driver}-after-{method}"
+        outcome = once(
+            other.with_suffix(f"{other.suffix}.json"),
+            lambda: self._searched(task, driver, place / "model", other),
+        )
+        return measured(outcome["runs"])
+
     def found(self, task: str, method: str, start: Path) -> Found:
         place = self.out / f"{task}-{method}"
         work = self._learned if method in LEARNING else self._searched
@@ -316,6 +331,7 @@ def main() -> None:
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--task", nargs="+", default=["places.train.0", "intents.train.0"])
     parser.add_argument("--methods", nargs="+", choices=[*LEARNING, *DRIVERS], default=[*LEARNING, *DRIVERS])
+    parser.add_argument("--crossed", action="store_true", help="search with the learned weights, too")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--attempts", type=int, default=16)
     parser.add_argument("--proposals", type=int, default=12)
@@ -333,8 +349,13 @@ def main() -> None:
     start = experiment.taught()
     found: dict[str, dict[str, Found]] = {}
     for task in options.task:
-        for method in options.methods:
-            found.setdefault(task, {})[method] = experiment.found(task, method, start)
+        learned = [one for one in options.methods if one in LEARNING and options.crossed]
+        pairs = [(driver, method) for method in learned for driver in DRIVERS[:2]]
+        for method, of in [*((one, "") for one in options.methods), *pairs]:
+            one = experiment.crossed(task, method, of) if of else experiment.found(task, method, start)
+            if one is None:
+                continue
+            found.setdefault(task, {})[f"{method}, weights of {of}" if of else method] = one
             plain = {one: {name: asdict(cell) for name, cell in row.items()} for one, row in found.items()}
             write_atomic(out / "table.json", json.dumps(plain, indent=1) + "\n")
             write_atomic(out / "table.md", table(found))
