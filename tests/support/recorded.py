@@ -109,6 +109,12 @@ class Episode:
     """Details of flags that it got."""
 
 
+TWO_CALLS = Episode(
+    calls=[("transfer", {"amount": 1}, "one"), ("transfer", {"amount": 2}, "!two")], rewards={1: 0.5}
+)
+THREE_TASKS = [planned(f"user_task_{number}") for number in range(3)]
+
+
 def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int = 1, **facts: Any) -> str:
     episode = begin(folder, slot, attempt, **facts)
     for rpc_id, (tool, arguments, text) in enumerate(story.calls, start=1):

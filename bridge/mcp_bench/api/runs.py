@@ -83,14 +83,14 @@ class Run:
     @property
     def tags(self) -> tuple[str, ...]:
         """Your tags of the run, read anew each time: see `annotate`."""
-        from mcp_bench.recorder.store.annotations import read_annotations
+        from mcp_bench.recorder.runs.annotations import read_annotations
 
         return read_annotations(self.path).tags
 
     @property
     def note(self) -> str:
         """Your note on the run, read anew each time: see `annotate`."""
-        from mcp_bench.recorder.store.annotations import read_annotations
+        from mcp_bench.recorder.runs.annotations import read_annotations
 
         return read_annotations(self.path).note
 
@@ -101,7 +101,7 @@ class Run:
             WrongUseError: a tag has other characters than a tag can have, or a text is too long.
             StorageError: the file cannot be written.
         """
-        from mcp_bench.recorder.store.annotations import annotate
+        from mcp_bench.recorder.runs.annotations import annotate
 
         annotate(self.path, add=several(add_tags), remove=several(remove_tags), note=note)
 

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from mcp_bench.bridge.experience.editing import (
     EditingExperience,
     ProposingExperience,
-    texts_of,
     write_texts,
 )
+from mcp_bench.bridge.harness.folder import texts_of
 from mcp_bench.bridge.viewer.recordings import Library
 
 pytestmark = pytest.mark.component

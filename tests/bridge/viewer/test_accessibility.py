@@ -11,7 +11,7 @@ import pytest
 from playwright.sync_api import Page
 
 from mcp_bench.bridge.viewer.training.folders import place_of
-from mcp_bench.recorder.store.annotations import annotate
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
 from tests.support.requirements import needs
 from tests.support.training_files import training_home

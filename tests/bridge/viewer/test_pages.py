@@ -14,7 +14,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.pages import run_pages
-from mcp_bench.recorder.store.annotations import annotate
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse

@@ -20,8 +20,8 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs import annotations
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.store import annotations
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record, run_info
 

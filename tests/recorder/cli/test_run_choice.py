@@ -19,7 +19,7 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.scan import scan
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
-from mcp_bench.recorder.store.annotations import annotate as tag
+from mcp_bench.recorder.runs.annotations import annotate as tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 

@@ -13,9 +13,9 @@ from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from tests.support.recorded import Episode, planned, record
 

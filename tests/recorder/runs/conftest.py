@@ -5,12 +5,10 @@ from collections.abc import Iterator
 import pytest
 
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from tests.support.recorded import planned, run_info
-
-TASKS = [f"user_task_{number}" for number in range(3)]
+from tests.support.recorded import THREE_TASKS, run_info
 
 
 @pytest.fixture
 def run() -> Iterator[RunFolder]:
-    with RunFolder.create(run_info(*map(planned, TASKS))) as folder:
+    with RunFolder.create(run_info(*THREE_TASKS)) as folder:
         yield folder

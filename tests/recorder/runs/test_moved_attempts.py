@@ -22,7 +22,8 @@ from mcp_bench.recorder.store.keys import own_key
 from mcp_bench.recorder.verify.verify import verify
 from tests.support import recorded
 from tests.support.recorded import (
-    Episode,
+    THREE_TASKS,
+    TWO_CALLS,
     begin,
     part_of,
     planned,
@@ -31,10 +32,7 @@ from tests.support.recorded import (
 
 pytestmark = pytest.mark.component
 
-PLAN = [planned("user_task_0"), planned("user_task_1"), planned("user_task_2")]
-STORY = Episode(
-    calls=[("transfer", {"amount": 1}, "one"), ("transfer", {"amount": 2}, "!two")], rewards={1: 0.5}
-)
+PLAN, STORY = THREE_TASKS, TWO_CALLS
 
 
 def state(run: RunFolder) -> str:

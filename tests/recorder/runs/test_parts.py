@@ -28,7 +28,8 @@ from mcp_bench.recorder.verify.verify import verify
 from mcp_bench.servers.home import home
 from tests.support import recorded
 from tests.support.recorded import (
-    Episode,
+    THREE_TASKS,
+    TWO_CALLS,
     begin,
     kill,
     large,
@@ -42,10 +43,7 @@ from tests.support.recorded import (
 
 pytestmark = pytest.mark.component
 
-PLAN = [planned("user_task_0"), planned("user_task_1"), planned("user_task_2")]
-STORY = Episode(
-    calls=[("transfer", {"amount": 1}, "one"), ("transfer", {"amount": 2}, "!two")], rewards={1: 0.5}
-)
+PLAN, STORY = THREE_TASKS, TWO_CALLS
 
 
 def bodies(path: Path, episode: str) -> list[bytes]:

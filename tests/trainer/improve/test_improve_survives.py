@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mcp_bench.recorder.store.annotations import read_annotations
+from mcp_bench.recorder.runs.annotations import read_annotations
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
 from tests.support.bench_commands import Bench

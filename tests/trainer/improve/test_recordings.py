@@ -12,9 +12,9 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
@@ -107,6 +107,21 @@ def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path:
     before = folder.tag_of_all
     folder.store(SETTINGS.model_copy(update={"id": "two"}))
     assert folder.tag_of_all != before
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize("claim", [None, "endpoint_error"])
+def test_a_doubtful_recording_goes_on_or_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str | None
+) -> None:
+    """Invalid episodes are attempted again in the same run. Others have grades, which stay in their run."""
+    monkeypatch.setattr(StoredEpisode, "claim", claim)
+    run, _ = record([(planned("t"), Episode(partial=None, invalid="world_failed"))])
+    place = ImproveFolder(tmp_path).arm(Arm())
+    (place / "gate-0.json").write_text(json.dumps({"run": run.id}))
+    (place / "gate-0.begun").write_text("{}")
+    Recordings(ImproveFolder(tmp_path), SETTINGS).again(Arm(), "gate", 1)
+    assert [path.name for path in place.iterdir()] == ([] if claim else ["gate-0.begun"])
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:

@@ -41,9 +41,9 @@ def best_of(
     """Choose one of N recorded attempts at each task without its grade, and measure the choice.
 
     By default, the choice is the earliest attempt with the final state that most attempts reached, or with
-    the answer that most gave if all left the same state. With
-    --judge-model, a model reads the attempts. The grades then say how often the choice was right, beside a
-    single attempt and beside the best one. N attempts cost N times as much: the tokens are printed, too.
+    the answer that most gave if all left the same state. With --judge-model, a model reads the attempts. The
+    grades then say how often the choice was right, beside a single attempt and beside the best one. N
+    attempts cost N times as much: the tokens are printed, too.
     """
     import os
 

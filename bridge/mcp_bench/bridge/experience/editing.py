@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mcp_bench.bridge.experience.tools import Experience
-from mcp_bench.bridge.harness.folder import KNOWN, Harness, read_harness
+from mcp_bench.bridge.harness.folder import KNOWN, Harness, texts_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -169,18 +169,6 @@ class ProposingExperience(EditingExperience):
         return "Thank you. It will be measured. The last proposal counts."
 
 
-def texts_of(folder: Path) -> dict[str, str]:
-    """Return the texts of a harness that may be empty, by path.
-
-    Raises:
-        WrongUseError: it cannot be read, or is malformed.
-    """
-    places = folder.rglob("*") if folder.is_dir() else ()
-    if not any(path.is_file() and not _hidden(path.relative_to(folder)) for path in places):
-        return {}
-    return dict(read_harness(folder).files)
-
-
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
     """Replace a harness by these texts, file by file.
 
@@ -195,10 +183,6 @@ def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
             place.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(place, text)
     folder.mkdir(parents=True, exist_ok=True)
-
-
-def _hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts)
 
 
 def _place(path: str) -> str:

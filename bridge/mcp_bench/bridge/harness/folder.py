@@ -218,6 +218,23 @@ def read_harness(folder: Path) -> Harness:
     """
     if not folder.is_dir():
         raise WrongUseError(f"{folder} is no folder: a harness is one, with {INSTRUCTIONS} and others")
+    files = _texts(folder)
+    if not files:
+        raise WrongUseError(f"{folder} is empty: a harness has at least one of {', '.join(KNOWN)}")
+    return Harness(folder.resolve().name, files)
+
+
+def texts_of(folder: Path) -> dict[str, str]:
+    """Return the texts of a harness by path; none if it is empty, or not there.
+
+    Raises:
+        WrongUseError: it cannot be read, or is malformed.
+    """
+    files = _texts(folder)
+    return dict(Harness(folder.resolve().name, files).files) if files else {}
+
+
+def _texts(folder: Path) -> dict[str, str]:
     files: dict[str, str] = {}
     size = 0
     for path in sorted(folder.rglob("*")):
@@ -235,9 +252,7 @@ def read_harness(folder: Path) -> Harness:
             raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
         except UnicodeDecodeError as error:
             raise WrongUseError(f"{path}: not UTF-8: {error}") from error
-    if not files:
-        raise WrongUseError(f"{folder} is empty: a harness has at least one of {', '.join(KNOWN)}")
-    return Harness(folder.resolve().name, files)
+    return files
 
 
 def stored_harness(settings: Mapping[str, JsonValue]) -> Harness | None:

@@ -86,7 +86,7 @@ class Choices:
     """See `mcp_bench.bridge.process.limits.AgentLimits`; memory and storage are in MiB here."""
     durability: Literal["normal", "full"] = "normal"
     run_tags: Sequence[str] = ()
-    """The operator's words about the run, as `note`: see `mcp_bench.recorder.store.annotations`."""
+    """The operator's words about the run, as `note`: see `mcp_bench.recorder.runs.annotations`."""
     note: str | None = None
 
     def __post_init__(self) -> None:

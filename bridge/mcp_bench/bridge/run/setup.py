@@ -35,8 +35,8 @@ from mcp_bench.bridge.wire.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.runs.annotations import annotate, check_annotations
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.store.annotations import annotate, check_annotations
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.contracts import Benchmark, ToolSpec
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError

@@ -18,8 +18,8 @@ from mcp_bench.bridge.viewer.links import Links
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recording_command import resume_run, stop_run, wait_for_start
 from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.recorder.store.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
 
 _BODY = 1 << 16

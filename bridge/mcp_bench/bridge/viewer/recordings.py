@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.annotations import NAME as ANNOTATIONS
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, PARTS, RECORDINGS, left_parts
-from mcp_bench.recorder.store.annotations import NAME as ANNOTATIONS
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
 
 MOST_KEPT = 50_000

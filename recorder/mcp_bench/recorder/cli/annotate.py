@@ -34,8 +34,8 @@ def annotate(
     Tags and notes are your own words. They are in a file beside the recordings, are not signed, and change
     neither grades nor what `mcp-bench verify` says.
     """
+    from mcp_bench.recorder.runs import annotations
     from mcp_bench.recorder.runs.find import run_paths
-    from mcp_bench.recorder.store import annotations
     from mcp_bench.servers.errors import UnknownNameError
     from mcp_bench.servers.sanitize import sanitize, sanitize_line
 

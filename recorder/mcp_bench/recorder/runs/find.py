@@ -7,11 +7,11 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.runs.annotations import known_annotations
 from mcp_bench.recorder.runs.lock import LOCK
 from mcp_bench.recorder.runs.names import run_id
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RECORDINGS
-from mcp_bench.recorder.store.annotations import known_annotations
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 _NEAR_MATCHES_AMONG = 1000

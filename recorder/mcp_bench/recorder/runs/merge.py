@@ -12,10 +12,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.runs.annotations import read_annotations
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.annotations import read_annotations
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 from mcp_bench.recorder.store.schema_check import Column, columns
 from mcp_bench.servers.errors import WrongUseError

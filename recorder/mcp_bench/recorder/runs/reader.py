@@ -16,9 +16,9 @@ from pydantic_core import from_json
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
+from mcp_bench.recorder.runs.annotations import Annotations, known_annotations
 from mcp_bench.recorder.runs.run_database import RunDatabase
 from mcp_bench.recorder.store import episode_rows
-from mcp_bench.recorder.store.annotations import Annotations, known_annotations
 from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome, Running
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls

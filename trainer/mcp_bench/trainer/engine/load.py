@@ -89,6 +89,7 @@ def load(
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     chosen = choose_dtype(dtype, model.dtype, where, size_of(model))
     if chosen != model.dtype:  # again: `to` would round what keeps 32 bits, like rotary frequencies
+        del model  # memory need not hold both
         model = AutoModelForCausalLM.from_pretrained(folder, dtype=chosen)
     model = model.to(where).eval()
     if model.device.type == "cpu" and model.dtype == torch.float32 and size_of(model) >= SLOW:

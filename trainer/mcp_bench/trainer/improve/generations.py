@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from mcp_bench.bridge.experience.editing import texts_of, write_texts
-from mcp_bench.bridge.harness.folder import Harness
+from mcp_bench.bridge.experience.editing import write_texts
+from mcp_bench.bridge.harness.folder import Harness, texts_of
 from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells

@@ -15,8 +15,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.experience.editing import texts_of, write_texts
-from mcp_bench.bridge.harness.folder import AGENTS, Harness
+from mcp_bench.bridge.experience.editing import write_texts
+from mcp_bench.bridge.harness.folder import AGENTS, Harness, texts_of
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.runs.annotations import known_annotations
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
-from mcp_bench.recorder.store.annotations import known_annotations
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
@@ -119,9 +119,10 @@ class Recordings:
             without: the tag of a recording that is left out, since it goes on.
         """
         total, known = self._folder.spent()
+        ours = f"{self._folder.tag_of_all}/"
         for path in run_paths():
             tags = set(known_annotations(path).tags) - {without}
-            if path.name in known or not any(one.startswith(f"{self._folder.tag_of_all}/") for one in tags):
+            if path.name in known or not any(one.startswith(ours) for one in tags):
                 continue
             with suppress(StorageError):  # killed before it had a database
                 for name, used in spent_by(attempts_of(path)).items():

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.experience.editing import texts_of, write_texts
-from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.bridge.experience.editing import write_texts
+from mcp_bench.bridge.harness.folder import read_harness, texts_of
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.improve.folder import ImproveFolder

@@ -180,8 +180,8 @@ def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
 
 
 def _has(run: Path, arguments: Sequence[str]) -> bool:
+    from mcp_bench.recorder.runs.annotations import read_annotations
     from mcp_bench.recorder.runs.reader import RunReader
-    from mcp_bench.recorder.store.annotations import read_annotations
 
     options = dict(pairwise(arguments))
     tasks = {word for flag, word in pairwise(arguments) if flag == "--task"}
