@@ -161,6 +161,15 @@ def test_an_anchor_holds_valid_attempts_of_flat_groups_too(rewards: list[float |
     assert not is_flat(rewards) or not plain
 
 
+@given(REWARDS)
+def test_solved_attempts_are_imitated_beside_their_advantage(rewards: list[float | None]) -> None:
+    group = [attempt(reward, strict=reward == 1) for reward in [*rewards, None]]
+    plain, both = (ALGORITHMS["grpo"].weigh(group, imitate=imitate) for imitate in (0.0, 0.3))
+    assert sum(one.ce == 0.3 for one in both) == rewards.count(1)
+    assert sum(one.ce == 0 for one in both) == (0 if is_flat(rewards) else len(plain) - rewards.count(1))
+    assert [one.rl for one in both if one.rl] == [one.rl for one in plain if one.rl]
+
+
 def test_the_curriculum_prefers_what_is_sometimes_solved() -> None:
     tasks = [f"{name}.1.train.{number}" for name in ("always", "never", "sometimes") for number in range(40)]
     curriculum = Curriculum(tasks, lambda task: task.partition(".")[0], seed=1)

@@ -72,6 +72,7 @@ def test_a_teacher_is_compared_on_all_tokens(tmp_path: Path) -> None:
     ("algorithm", "setting", "default"),
     [
         ("rft", "rl.below=0", 1),
+        ("rft", "rl.imitate=0.3", 0),
         ("sdpo", "rl.clip_above=0.5", 0.28),
         ("opd", "rl.clip_below=0.1", 0.2),
         ("cispo", "rl.clip_below=0.1", 0.2),

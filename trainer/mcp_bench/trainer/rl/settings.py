@@ -10,7 +10,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.methods import Algorithm, Learning
 from mcp_bench.trainer.recipe_section import Section
 
-OF_ADVANTAGES = ("below", "clip_below", "clip_above")
+OF_ADVANTAGES = ("below", "imitate", "clip_below", "clip_above")
 UNUSED: dict[str, tuple[str, ...]] = {
     "rft": OF_ADVANTAGES, "sdpo": OF_ADVANTAGES, "opd": OF_ADVANTAGES, "cispo": ("clip_below",)
 }  # fmt: skip
@@ -112,6 +112,10 @@ class RL(Section):
     """Weight of attempts that earned less than the mean of their group. They push probability away from what
     was sampled, to anything else: with a low temperature and many right tokens in a row, such as names that
     are copied, that makes mistakes. 0: only better attempts count."""
+    imitate: NonNegativeFloat = 0.0
+    """Weight of the cross-entropy of solved attempts, beside the loss by advantage (the positive-example loss
+    of VAPO, https://arxiv.org/abs/2504.05118). It also counts on the attempts of groups in which all are
+    solved: what is solved already is then not forgotten."""
     kl: NonNegativeFloat = 0.0
     """Weight of the KL divergence to the start, which also counts on the attempts of flat groups: what is
     not learned is then not forgotten. It is watched in any case."""

@@ -79,7 +79,7 @@ class Algorithm:
         return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
     def weigh(
-        self, group: Sequence[Attempt], *, below: float = 1.0, anchored: bool = False
+        self, group: Sequence[Attempt], *, below: float = 1.0, anchored: bool = False, imitate: float = 0.0
     ) -> list[Weighted]:
         """Return the rows of a group that there is something to learn from.
 
@@ -90,6 +90,8 @@ class Algorithm:
             below: the weight of advantages below 0.
             anchored: whether the loss has the divergence from the start, which holds the policy on the
                 attempts of a flat group, too.
+            imitate: the weight of the cross-entropy of solved attempts, of algorithms with advantages. It
+                holds for a flat group, too.
         """
         if self.teacher is not None:
             return [
@@ -105,11 +107,12 @@ class Algorithm:
         for attempt, advantage in zip(
             group, advantages([attempt.reward for attempt in group], self.baseline), strict=True
         ):
-            if advantage is None and not (anchored and attempt.reward is not None):
+            ce = imitate if attempt.strict and attempt.reward is not None else 0.0
+            if advantage is None and not ce and not (anchored and attempt.reward is not None):
                 continue
             weight = (advantage or 0.0) * (below if advantage is not None and advantage < 0 else 1.0)
             found += [
-                Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=weight)
+                Weighted(row, 1 / int(row.sampled.sum()) if self.by_sequence else 1.0, rl=weight, ce=ce)
                 for row in attempt.rows
             ]
         return found
