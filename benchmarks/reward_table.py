@@ -1,14 +1,17 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
-    python benchmarks/reward_table.py OUT [--methods rft grpo best dpo sft] [--seeds 0 1 2] [--steps 20]
-        [--rft-steps 4] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
+    python benchmarks/reward_table.py OUT [--methods grpo-imitate rft grpo best dpo sft] [--seeds 0 1 2]
+        [--steps 20] [--recordings 5] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60] [--epochs 2]
+        [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
 
 - grpo, dr-grpo, rloo, gspo and cispo learn from the rewards of live attempts, in `--steps` steps of the
   recipe tiny-cpu-grpo;
-- rft imitates solved live attempts, in `--rft-steps` steps of the recipe tiny-cpu-rft;
+- grpo-imitate is grpo that also imitates what it solved, in `--recordings` steps of the recipe
+  tiny-cpu-grpo-imitate, each of which makes 800 attempts;
+- rft imitates solved live attempts, in `--recordings` steps of the recipe tiny-cpu-rft;
 - best and dpo learn from attempts of the start, as many episodes as the first method above took: best
   imitates a solved one at each task (`train rft`), dpo prefers the better one of pairs;
 - sft goes on with so many episodes of the oracle.
@@ -44,10 +47,12 @@ FAMILIES = (
     "task-progress", "ticket-status",
 )  # fmt: skip
 FIRST_TRIED, FIRST_SHOWN, FIRST_DEV, FIRST_CURVE = 1_000, 10_000, 500, 600
-ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft")
+ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft", "grpo-imitate")
 OFFLINE = ("best", "dpo", "sft")
+USUAL = ["grpo-imitate", "rft", "grpo", "best", "dpo", "sft"]
 ATTEMPTS = 4
-RECIPES = {"rft": "tiny-cpu-rft"}
+LARGE = {"rft": "tiny-cpu-rft", "grpo-imitate": "tiny-cpu-grpo-imitate"}
+"""Recipes with many attempts, and many updates, in each step."""
 OTHERWISE = "tiny-cpu-grpo"
 
 
@@ -63,7 +68,7 @@ def recipe_of(method: str, out: Path, options: argparse.Namespace) -> Path:
     """Return the file of a method's recipe, which is written at first."""
     path = out / f"recipe-{method}.yaml"
     if not path.is_file():
-        named = options.recipe or RECIPES.get(method, OTHERWISE)
+        named = options.recipe or LARGE.get(method, OTHERWISE)
         write_atomic(path, trial_recipe(named, options.overrides))
     return path
 
@@ -119,9 +124,9 @@ class Seed:
         options = self.options
         listed = self.out / "tasks.txt"
         write_atomic(listed, "".join(f"{task}\n" for task in ids("train", FIRST_TRIED, options.tasks)))
-        steps = options.rft_steps if name == "rft" else options.steps
-        words = ["--algorithm", name, "--steps", str(steps), "--seed", str(self.seed)]
-        words += ["--jobs", str(options.jobs)]
+        steps = options.recordings if name in LARGE else options.steps
+        words = ["--algorithm", name.removesuffix("-imitate"), "--steps", str(steps)]
+        words += ["--seed", str(self.seed), "--jobs", str(options.jobs)]
         if options.curve:
             followed = self.out / "curve.txt"
             named = ids("dev", FIRST_CURVE, options.dev * len(FAMILIES))
@@ -229,14 +234,12 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("out", type=Path)
-    parser.add_argument("--recipe", help="for all methods; default: tiny-cpu-rft for rft, else tiny-cpu-grpo")
+    parser.add_argument("--recipe", help=f"for all methods; default: that of a method, else {OTHERWISE}")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
-    parser.add_argument(
-        "--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=["rft", "grpo", "best", "dpo", "sft"]
-    )
+    parser.add_argument("--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=USUAL)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=20, help="of a method with live attempts, but rft")
-    parser.add_argument("--rft-steps", type=int, default=4, help="of rft, which makes more attempts in each")
+    parser.add_argument("--steps", type=int, default=20, help="of a method with live attempts")
+    parser.add_argument("--recordings", type=int, default=5, help=f"steps of {' and '.join(LARGE)}")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
     )

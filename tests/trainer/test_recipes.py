@@ -30,6 +30,7 @@ NAMES = [
     "smollm2-135m-grpo",
     "tiny-cpu",
     "tiny-cpu-grpo",
+    "tiny-cpu-grpo-imitate",
     "tiny-cpu-rft",
 ]
 

@@ -56,7 +56,7 @@ CASES = [
     (["record", "--isolation", "land"], ["landlock"]),
     (["export", "--format", "sh"], ["sharegpt"]),
     (["import", "--format", "ev"], ["evalscope"]),
-    (["train", "plan", "tiny"], ["tiny-cpu", "tiny-cpu-grpo", "tiny-cpu-rft"]),
+    (["train", "plan", "tiny"], ["tiny-cpu", "tiny-cpu-grpo", "tiny-cpu-grpo-imitate", "tiny-cpu-rft"]),
     (["record", "--resume", "run_"], [RUN]),
     (["report", "--run", "run_1m"], [RUN]),
     (["install", "c"], ["claude-code", "codex", "cursor"]),

@@ -123,6 +123,9 @@ def test_an_adapter_brings_tokenizer_and_template(tmp_path: Path) -> None:
     model.save_pretrained(base)
     model.name_or_path = str(base)
     get_peft_model(model, LoraConfig(r=2, target_modules=["q_proj"])).save_pretrained(str(adapter))
+    with pytest.raises(WrongUseError, match=f"cannot read a tokenizer from {base}: .*into {adapter}"):
+        merge_adapter(adapter)
+    assert not (adapter / "merged").exists()
     tokenizer.save_pretrained(adapter)
     assert read_checkpoint(merge_adapter(adapter)).chat_template == CHATML
 

@@ -24,7 +24,7 @@ def merge_adapter(folder: Path) -> Path:
     merged folder is renamed into place, so it is always complete.
 
     Raises:
-        WrongUseError: adapter or base model are missing or do not match.
+        WrongUseError: adapter or base model are missing or do not match, or neither has a tokenizer.
         BenchError: the merged model cannot be written.
     """
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
@@ -44,11 +44,12 @@ def merge_adapter(folder: Path) -> Path:
         read_model(Path(base))  # tokenizer and template may be the adapter's
     elif base.startswith(("/", ".")):
         raise WrongUseError(f"the base model of {folder} is not at {base}: restore it, or edit {ADAPTER}")
+    tokenizer = _tokenizer(base, folder)  # before the weights, which may take minutes
     model = _load(base, folder)
     try:
         made = Path(mkdtemp(prefix=".merged-", dir=folder))
         try:
-            _write(model, base, folder, made)
+            _write(model, tokenizer, folder, made)
             (made / MADE_FROM).write_text(digest, encoding="ascii")
             made.chmod(0o755)
             if merged.exists():
@@ -61,6 +62,20 @@ def merge_adapter(folder: Path) -> Path:
     return merged
 
 
+def _tokenizer(base: str, folder: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    own = (folder / "tokenizer.json").is_file() or (folder / "tokenizer_config.json").is_file()
+    place = str(folder) if own else base
+    try:
+        return AutoTokenizer.from_pretrained(place)
+    except Exception as error:  # transformers and the Hub client raise different types
+        raise WrongUseError(
+            f"cannot read a tokenizer from {place}: {_first_line(error)}. Put tokenizer.json and "
+            f"tokenizer_config.json into {folder}"
+        ) from error
+
+
 def _load(base: str, folder: Path) -> Any:
     from peft import PeftModel
 
@@ -68,18 +83,21 @@ def _load(base: str, folder: Path) -> Any:
         model = load_weights(base, dtype="auto")
         return PeftModel.from_pretrained(model, str(folder)).merge_and_unload(safe_merge=True)
     except Exception as error:  # transformers, peft and the Hub client raise different types
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise WrongUseError(f"cannot merge the adapter {folder} into {base}: {first}") from error
+        raise WrongUseError(f"cannot merge the adapter {folder} into {base}: {_first_line(error)}") from error
 
 
-def _write(model: Any, base: str, folder: Path, made: Path) -> None:
-    from transformers import AutoTokenizer, GenerationConfig
+def _first_line(error: Exception) -> str:
+    text = str(error).strip()
+    return text.splitlines()[0] if text else type(error).__name__
+
+
+def _write(model: Any, tokenizer: Any, folder: Path, made: Path) -> None:
+    from transformers import GenerationConfig
 
     if (folder / "generation_config.json").is_file():
         model.generation_config = GenerationConfig.from_pretrained(str(folder))
     model.save_pretrained(str(made))
-    own = (folder / "tokenizer.json").is_file() or (folder / "tokenizer_config.json").is_file()
-    AutoTokenizer.from_pretrained(str(folder) if own else base).save_pretrained(str(made))
+    tokenizer.save_pretrained(str(made))
     template = folder / "chat_template.jinja"
     if template.is_file():
         shutil.copyfile(template, made / template.name)
