@@ -192,9 +192,7 @@ class _Run:
                 rewards = [attempt.reward for attempt in group]
                 groups += 1
                 flat += self.algorithm.is_flat(group)
-                weighed = self.algorithm.weigh(
-                    group, below=rl.below, anchored=rl.kl > 0, imitate=rl.imitate
-                )
+                weighed = self.algorithm.weigh(group, below=rl.below, anchored=rl.kl > 0, imitate=rl.imitate)
                 rows += weighed if self.hints is None else self.hints.add(group, weighed)
                 self.curriculum.learned(group[0].task, [reward for reward in rewards if reward is not None])
             attempts += made
