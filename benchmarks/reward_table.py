@@ -9,8 +9,8 @@ tasks, and not others. From there,
 
 - grpo, dr-grpo, rloo, gspo and cispo learn from the rewards of live attempts, in `--steps` steps of the
   recipe tiny-cpu-grpo;
-- grpo-imitate is grpo that also imitates what it solved, in `--recordings` steps of the recipe
-  tiny-cpu-grpo-imitate, each of which makes 800 attempts;
+- grpo-imitate is grpo that also imitates what it solved, with attempts that are held to the tools' schemas,
+  in `--recordings` steps of the recipe tiny-cpu-grpo-imitate, each of which makes 800 attempts;
 - rft imitates solved live attempts, in `--recordings` steps of the recipe tiny-cpu-rft;
 - best and dpo learn from attempts of the start, as many episodes as the first method above took: best
   imitates a solved one at each task (`train rft`), dpo prefers the better one of pairs;
