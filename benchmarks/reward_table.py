@@ -238,7 +238,7 @@ def main() -> None:
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--methods", nargs="+", choices=[*ONLINE, *OFFLINE], default=USUAL)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
-    parser.add_argument("--steps", type=int, default=20, help="of a method with live attempts")
+    parser.add_argument("--steps", type=int, default=20, help="of the other methods with live attempts")
     parser.add_argument("--recordings", type=int, default=5, help=f"steps of {' and '.join(LARGE)}")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"

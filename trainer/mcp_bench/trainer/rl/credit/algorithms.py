@@ -31,6 +31,11 @@ class Attempt:
     conversation: Conversation | None = None
     """For algorithms that make hints of it."""
 
+    @property
+    def solved(self) -> bool:
+        """Whether it solved the task, and may be learned from."""
+        return self.strict and self.reward is not None
+
 
 @dataclass(frozen=True)
 class Weighted:
@@ -74,7 +79,7 @@ class Algorithm:
         earned: so what is always solved is not forgotten.
         """
         if self.imitates:
-            return not _solved(group)
+            return not any(attempt.solved for attempt in group)
         rewards = [attempt.reward for attempt in group]
         return all(reward is None for reward in rewards) if self.teacher == "model" else is_flat(rewards)
 
@@ -101,13 +106,13 @@ class Algorithm:
                 for row in attempt.rows
             ]
         if self.imitates:
-            solved = _solved(group)
+            solved = [attempt for attempt in group if attempt.solved]
             return [Weighted(row, 1 / len(solved), ce=1.0) for attempt in solved for row in attempt.rows]
         found = []
         for attempt, advantage in zip(
             group, advantages([attempt.reward for attempt in group], self.baseline), strict=True
         ):
-            ce = imitate if attempt.strict and attempt.reward is not None else 0.0
+            ce = imitate if attempt.solved else 0.0
             if advantage is None and not ce and not (anchored and attempt.reward is not None):
                 continue
             weight = (advantage or 0.0) * (below if advantage is not None and advantage < 0 else 1.0)
@@ -116,10 +121,6 @@ class Algorithm:
                 for row in attempt.rows
             ]
         return found
-
-
-def _solved(group: Sequence[Attempt]) -> list[Attempt]:
-    return [attempt for attempt in group if attempt.strict and attempt.reward is not None]
 
 
 ALGORITHMS: dict[Learning, Algorithm] = {

@@ -38,7 +38,7 @@ class Hints:
         that the chat template refuses.
         """
         of = {id(row): attempt for attempt in group for row in attempt.rows}
-        solved = [attempt for attempt in group if attempt.strict and attempt.reward is not None]
+        solved = [attempt for attempt in group if attempt.solved]
         solved.sort(key=lambda attempt: sum(len(row.tokens) for row in attempt.rows))
         found = []
         for weighted in rows:
