@@ -15,6 +15,7 @@ from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.rl import run
 from mcp_bench.trainer.rl.collect import read_attempt
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
+from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from tests.support.recorded import Episode, planned, record
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
@@ -42,6 +43,14 @@ class Recordings:
         if isinstance(next_one, BaseException):
             raise next_one
         return str(record([(planned(split="dev"), next_one)])[0].id)
+
+
+class Solved(Recordings):
+    """Every attempt solves its task with the same tokens."""
+
+    def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        rows = tuple(make_rows([Sampled((1, 2, 3), (4, 5), (-1.0, -1.0), cut=False)]))
+        return [Attempt("ep_1", task, rows, 1.0, strict=True, calls=1) for task in tasks]
 
 
 @pytest.fixture
@@ -100,3 +109,17 @@ def test_an_attempt_without_a_reward_keeps_its_grade() -> None:
         [episode] = reader.episodes()
         attempt = read_attempt(reader, replace(episode, taint="tainted"))
     assert (attempt.reward, attempt.earned) == (None, 0.75)
+
+
+@pytest.mark.parametrize("imitate", [0.0, 0.3])
+def test_tasks_that_are_always_solved_are_learned_from_if_they_are_imitated(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch, imitate: float
+) -> None:
+    monkeypatch.setattr(run, "Rollouts", lambda *_: Solved([Episode()] * 3))
+    recipe = load_recipe("tiny-cpu-grpo", [f"rl.imitate={imitate}", "rl.refills=0", "rl.guards.mismatch=10"])[
+        1
+    ]
+    run.learn(folder, recipe, lambda line: None)
+    lines = folder.lines()
+    assert [line["flat"] for line in lines] == [1.0, 1.0]
+    assert ["loss" in line for line in lines] == [imitate > 0] * 2
