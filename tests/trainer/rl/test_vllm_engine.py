@@ -209,6 +209,11 @@ class Asked(Rollouts):
 
 
 VERSIONS: list[str] = []
+# what is sampled differs each time: four attempts and a high rate make any update far larger than 1e-4
+LARGE_UPDATES = (
+    "rl.groups=1", "rl.attempts=4", "rl.max_tokens=12", "rl.temperature=2", "rl.warmup=0",
+    "rl.learning_rate=3e-3", "rl.muon_learning_rate=2e-2", "rl.guards.kl_least=100", "rl.guards.cut=1",
+)  # fmt: skip
 
 
 def test_a_run_learns_from_what_the_server_sampled(
@@ -218,15 +223,12 @@ def test_a_run_learns_from_what_the_server_sampled(
     monkeypatch.setenv("MCP_BENCH_VLLM", engine)
     monkeypatch.setattr(run, "Rollouts", Asked)
     VERSIONS.clear()
-    # what is sampled differs each time: four attempts and a high rate make any update far larger than 1e-4
-    small = ["rl.groups=1", "rl.attempts=4", "rl.max_tokens=12", "rl.temperature=2", "rl.warmup=0"]
-    small += ["rl.learning_rate=3e-3", "rl.muon_learning_rate=2e-2", "rl.guards.kl_least=100"]
     settings = RunSettings(
         start=str(checkpoint), algorithm="grpo", benchmark="none", tasks=("a", "b"), steps=2
     )
     folder = RLFolder(tmp_path)
     folder.make(settings, "")
-    run.learn(folder, recipe(*small, "rl.guards.cut=1"), lambda line: None)
+    run.learn(folder, recipe(*LARGE_UPDATES), lambda line: None)
     lines = folder.lines()
     assert [line["step"] for line in lines] == [1, 2] and "".join(VERSIONS) == "00001111"
     assert all(line["mismatch"] <= 1e-4 and line["distrusted"] == 0 for line in lines)
@@ -241,14 +243,13 @@ def test_attempts_are_made_ahead(
     monkeypatch.setenv("MCP_BENCH_VLLM", engine)
     monkeypatch.setattr(run, "Rollouts", Asked)
     VERSIONS.clear()
-    small = ["rl.groups=1", "rl.attempts=4", "rl.max_tokens=12", "rl.temperature=2", "rl.warmup=0"]
-    small += ["rl.guards.cut=1", "rl.guards.mismatch=10", "rl.save_every=1", "rl.ahead=1"]
+    ahead = ("rl.guards.mismatch=10", "rl.save_every=1", "rl.ahead=1")
     settings = RunSettings(
         start=str(checkpoint), algorithm="grpo", benchmark="none", tasks=("a", "b"), steps=3
     )
     folder = RLFolder(tmp_path)
     folder.make(settings, "")
-    run.learn(folder, recipe(*small), lambda line: None)
+    run.learn(folder, recipe(*LARGE_UPDATES, *ahead), lambda line: None)
     first, *later = folder.lines()
     assert "".join(VERSIONS) == "000000001111"
     assert first["mismatch"] <= 1e-4
