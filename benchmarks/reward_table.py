@@ -1,8 +1,8 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
     python benchmarks/reward_table.py OUT [--methods grpo-imitate rft grpo best dpo sft] [--seeds 0 1 2]
-        [--steps 20] [--recordings 5] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60] [--epochs 2]
-        [--dev 24] [--curve 40]
+        [--steps 20] [--recordings 5] [--turns 8] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60]
+        [--epochs 2] [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
@@ -132,6 +132,8 @@ class Seed:
             named = ids("dev", FIRST_CURVE, options.dev * len(FAMILIES))
             write_atomic(followed, "".join(f"{task}\n" for task in named))
             words += ["--dev", str(followed), "--dev-every", str(options.curve)]
+        if options.turns:
+            words += ["--", "--agent-option", f"max_steps={options.turns}"]
         recipe = recipe_of(name, self.out.parent, options)
         return learn_online(recipe, start, listed, self.out / name, words)
 
@@ -240,6 +242,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--steps", type=int, default=20, help="of the other methods with live attempts")
     parser.add_argument("--recordings", type=int, default=5, help=f"steps of {' and '.join(LARGE)}")
+    parser.add_argument("--turns", type=int, help="limit of each live attempt; default: the agent's")
     parser.add_argument(
         "--rows", type=int, default=60, help="the oracle's rows of each family, for the start"
     )

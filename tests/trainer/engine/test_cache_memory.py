@@ -10,7 +10,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_bench.trainer.engine.engine import Engine
+from mcp_bench.trainer.engine.engine import CHUNK, ROOM, Engine
 from mcp_bench.trainer.engine.load import Loaded, choose_caches, load
 from mcp_bench.trainer.engine.rows import STEP, RowCache, roomy
 from mcp_bench.trainer.engine.sampling import Sampling
@@ -24,8 +24,10 @@ HEAD = 8 * 4
 """Bytes of one head's dimensions."""
 
 
-def decode(loaded: Loaded, memory: int, requests: list[Request]) -> tuple[list[int], list[int]]:
-    """Answer requests with so many bytes for keys and values. Return the tokens and the bytes of each pass."""
+def decode(
+    loaded: Loaded, memory: int, requests: list[Request], chunk: int = CHUNK
+) -> tuple[list[int], list[int]]:
+    """Answer requests with so many bytes for keys and values. Return the rows and the bytes of each pass."""
     tokens: list[int] = []
     held: list[int] = []
 
@@ -41,15 +43,17 @@ def decode(loaded: Loaded, memory: int, requests: list[Request]) -> tuple[list[i
     caches, device = choose_caches(loaded.model), torch.device("cpu")
     hook = loaded.model.register_forward_hook(note, with_kwargs=True)
     # a third is for finished requests
-    with Engine(caches, loaded.tokenizer, (), loaded.parser, device, cache_bytes=memory * 3 // 2) as engine:
+    with Engine(
+        caches, loaded.tokenizer, (), loaded.parser, device, cache_bytes=memory * 3 // 2, chunk=chunk
+    ) as engine:
         made = engine.complete(requests)
     hook.remove()
     assert [len(one.tokens) for one in made] == [request.most_tokens for request in requests]
     return tokens, held
 
 
-def request(prompt: int, most_tokens: int) -> Request:
-    return Request([9] * prompt, Sampling(temperature=0), most_tokens)
+def request(prompt: int, most_tokens: int, token: int = 9) -> Request:
+    return Request([token] * prompt, Sampling(temperature=0), most_tokens)
 
 
 def test_the_room_of_a_long_conversation_is_not_multiplied(tmp_path: Path) -> None:
@@ -69,6 +73,27 @@ def test_growth_of_what_is_being_answered_is_counted(tmp_path: Path) -> None:
     rows, held = decode(loaded, memory, [request(20, 400), request(20, 400), request(20, 5)])
     assert max(held) <= memory
     assert max(rows) == 2
+
+
+@pytest.mark.parametrize(("prompts", "answers", "chunk"), [
+    ((20, 20), (ROOM + 250, ROOM + 300), CHUNK),  # both are being answered
+    ((20, 755), (ROOM + 300, 5), 1),  # the second one's prompt is still being read
+])  # fmt: skip
+def test_a_longer_answer_than_was_counted_waits_and_goes_on(
+    prompts: tuple[int, int], answers: tuple[int, int], chunk: int, tmp_path: Path
+) -> None:
+    folder = random_checkpoint("llama", tmp_path, max_position_embeddings=2048)
+    loaded = load(folder, calls="hermes", device="cpu")
+    requests, alone = (
+        [request(prompts[0], answers[0]), request(prompts[1], answers[1], token=10)] for _ in range(2)
+    )
+    memory = 2 * roomy(20 + ROOM) * 2 * 2 * 2 * HEAD
+    rows, held = decode(loaded, memory, requests, chunk)
+    assert max(held) <= memory
+    assert max(rows) == 2 if chunk == CHUNK else len(rows) > answers[0] + 500, "both had begun"
+    for one in alone:
+        decode(loaded, 1 << 30, [one])
+    assert [one.done.result().tokens for one in requests] == [one.done.result().tokens for one in alone]
 
 
 def test_rows_that_grow_do_not_widen_those_that_left(tmp_path: Path) -> None:

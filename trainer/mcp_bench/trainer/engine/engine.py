@@ -22,7 +22,8 @@ CHUNK = 512
 """Prompt tokens that are read between two steps."""
 BATCH = 16
 ROOM = 512
-"""Columns for the rest of each answer that are counted before a request is let in; it may need more."""
+"""Columns for the rest of each answer that are counted before a request is let in. If answers need more than
+there is, some wait until others have ended."""
 
 
 class Caches(Protocol):
@@ -69,7 +70,7 @@ class Engine(Decoder):
         self._live_bytes = cache_bytes * 2 // 3
         self._kept = KeptPrefixes(cache_bytes // 3)
         self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
-        self._waiting: deque[Request] = deque()
+        self._waiting: deque[Decoding] = deque()
         self._decoding: list[Decoding] = []
         self._reading: Decoding | None = None
         self._chunk = chunk
@@ -117,11 +118,11 @@ class Engine(Decoder):
             if request is None:
                 self._ended = True
                 return
-            self._waiting.append(request)
+            self._waiting.append(Decoding(request, self._tokenizer, self._hidden, self._ends))
             idle = False
 
     def _drop_cancelled(self) -> None:
-        self._waiting = deque(request for request in self._waiting if not request.done.cancelled())
+        self._waiting = deque(one for one in self._waiting if not one.request.done.cancelled())
         for row in range(len(self._decoding) - 1, -1, -1):
             if self._decoding[row].request.done.cancelled():
                 self._leave(row)
@@ -136,66 +137,66 @@ class Engine(Decoder):
             done += read
 
     def _read(self, room: int) -> int:
-        """Read up to `room` tokens of a prompt, and return how many.
+        """Read up to `room` tokens of a prompt, and of an answer that had to wait, and return how many.
 
         When it is complete, its sequence joins those that are decoded.
         """
         if self._reading is None:
             if not self._waiting or len(self._decoding) >= self._batch or not self._fits(self._waiting[0]):
                 return 0
-            self._reading = Decoding(self._waiting.popleft(), self._tokenizer, self._hidden, self._ends)
+            self._reading = self._waiting.popleft()
             self._begin(self._reading)
         one = self._reading
+        known = one.known
         start = self._caches.length(len(self._caches) - 1)
-        end = len(one.request.prompt)
+        end = len(known)
         if not self._caches.whole_prompts:
             end = min(end, start + room)
-        scores = self._caches.read(torch.tensor(one.request.prompt[start:end], device=self._device))
-        if end == len(one.request.prompt):
+        scores = self._caches.read(torch.tensor(known[start:end], device=self._device))
+        if end == len(known):
             self._reading = None
             self._decoding.append(one)
             one.choose(scores)
             self._finish(len(self._decoding) - 1)
         return end - start
 
-    def _fits(self, request: Request) -> bool:
-        """Return whether there is memory for a request beside the others."""
-        if not self._decoding:
-            return True
-        columns = [_room(one.request, len(one.tokens)) for one in self._decoding]
-        return self._caches.fits([*columns, _room(request)], self._live_bytes)
+    def _fits(self, joining: Decoding) -> bool:
+        """Return whether there is memory for a sequence beside the others."""
+        columns = [_room(one) for one in (*self._decoding, joining)]
+        return not self._decoding or self._caches.fits(columns, self._live_bytes)
 
     def _begin(self, one: Decoding) -> None:
         """Give a sequence a row, with the longest beginning that is known already."""
-        request = one.request
         if self._outdated:
             self._outdated = False
             self._kept.clear()
-        total = _room(request)
+        total = _room(one)
         if self._caches.whole_prompts:
             self._caches.begin(None, 0, total)
             return
-        most = len(request.prompt) - 1  # the last token's scores are needed
-        layers, kept = self._kept.longest(request.prompt)
+        known = one.known
+        layers, kept = self._kept.longest(known)
         live, row = max(
-            ((self._shared(row, request.prompt), row) for row in range(len(self._decoding))), default=(0, 0)
+            ((self._shared(row, known), row) for row in range(len(self._decoding))), default=(0, 0)
         )
-        one.cached = min(most, max(kept, live))
+        cached = min(len(known) - 1, max(kept, live))  # the last token's scores are needed
+        if not one.tokens:
+            one.cached = cached
         if live > kept:
-            self._caches.begin_like(row, one.cached, total)
+            self._caches.begin_like(row, cached, total)
         else:
-            self._caches.begin(layers, one.cached, total)
+            self._caches.begin(layers, cached, total)
 
-    def _shared(self, row: int, prompt: list[int]) -> int:
-        """Return how many first tokens a row that is being decoded shares with a prompt."""
-        one = self._decoding[row]
-        there = [*one.request.prompt, *one.tokens][: self._caches.length(row)]
-        return shared(np.asarray(there, dtype=np.int64), np.asarray(prompt, dtype=np.int64))
+    def _shared(self, row: int, tokens: list[int]) -> int:
+        """Return how many first tokens a row that is being decoded shares with others."""
+        there = self._decoding[row].known[: self._caches.length(row)]
+        return shared(np.asarray(there, dtype=np.int64), np.asarray(tokens, dtype=np.int64))
 
     def _step(self) -> None:
         """Decode one token of each sequence."""
         if not self._decoding:
             return
+        self._make_room()
         tokens = torch.tensor([one.tokens[-1] for one in self._decoding], device=self._device)
         scores = self._caches.step(tokens)
         likeliest = scores.argmax(dim=-1).tolist()
@@ -206,6 +207,21 @@ class Engine(Decoder):
                 one.choose(own)
         for row in range(len(self._decoding) - 1, -1, -1):
             self._finish(row)
+
+    def _make_room(self) -> None:
+        """Let sequences wait again while the next tokens of all do not fit: the shortest answers first."""
+        while len(self._caches) > 1:
+            columns = [self._caches.length(row) + 1 for row in range(len(self._decoding))]
+            columns += [] if self._reading is None else [len(self._reading.known)]
+            if self._caches.fits(columns, self._live_bytes):
+                return
+            if self._reading is not None:
+                one, self._reading = self._reading, None
+                self._caches.drop_last()
+            else:
+                one = min(self._decoding, key=lambda one: len(one.tokens))
+                self._leave(self._decoding.index(one))
+            self._waiting.appendleft(one)
 
     def _finish(self, row: int) -> None:
         """Let a sequence leave if it has ended."""
@@ -221,25 +237,24 @@ class Engine(Decoder):
         one = self._decoding[row]
         layers = self._caches.take(row)
         if layers is not None:
-            tokens = [*one.request.prompt, *one.tokens]
-            self._kept.add(tokens[: self._caches.length(row)], layers)
+            self._kept.add(one.known[: self._caches.length(row)], layers)
         self._caches.remove(row, len(self._decoding))
         self._decoding[row] = self._decoding[-1]
         self._decoding.pop()
 
     def _fail(self, error: BaseException) -> None:
         """End all requests with an error, and forget their caches."""
-        ended = [one.request for one in self._decoding]
-        ended += [] if self._reading is None else [self._reading.request]
+        ended = [*self._decoding, *([] if self._reading is None else [self._reading])]
         ended += self._waiting if self._ended else ()
         self._decoding, self._reading = [], None
         while len(self._caches):
             self._caches.drop_last()
-        for request in ended:
-            if not request.done.done() and request.done.set_running_or_notify_cancel():
-                request.done.set_exception(error)
+        for done in (one.request.done for one in ended):
+            if not done.done() and done.set_running_or_notify_cancel():
+                done.set_exception(error)
 
 
-def _room(request: Request, answered: int = 0) -> int:
-    """Return the columns to count for a request, of whose answer so many tokens are there."""
-    return len(request.prompt) + answered + min(ROOM, request.most_tokens - answered)
+def _room(one: Decoding) -> int:
+    """Return the columns to count for a sequence."""
+    answered = len(one.tokens)
+    return len(one.request.prompt) + answered + min(ROOM, one.request.most_tokens - answered)

@@ -113,6 +113,11 @@ class Decoding:
         self._sent = 0
 
     @property
+    def known(self) -> list[int]:
+        """The tokens of the prompt, and those of the answer so far."""
+        return [*self.request.prompt, *self.tokens]
+
+    @property
     def plain(self) -> bool:
         """Whether the next token is simply the most likely one."""
         return self._sampler.plain and self.request.constraint is None
@@ -123,7 +128,7 @@ class Decoding:
         allowed = None if constraint is None else constraint.allowed(len(scores))
         allowed = None if allowed is None else allowed.to(scores.device)
         penalty = self.request.sampling.repetition_penalty != 1  # it alone needs the tokens so far
-        seen = torch.tensor([*self.request.prompt, *self.tokens] if penalty else [], device=scores.device)
+        seen = torch.tensor(self.known if penalty else [], device=scores.device)
         while True:
             chosen = self._sampler.choose(scores, seen, allowed)
             text = self._text
