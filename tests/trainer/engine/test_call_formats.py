@@ -241,6 +241,19 @@ def test_arguments_have_the_types_that_their_schemas_refer_to(name: str) -> None
         accept(tokenizer, Constraint(grammars, tools, required=True), other, ends[-1])
 
 
+@pytest.mark.parametrize("required", [False, True])
+@pytest.mark.parametrize("name", TAGGED)
+def test_answers_with_the_same_tools_are_matched_apart(name: str, required: bool) -> None:
+    tokenizer, _, grammars, ends = family(name)
+    one, other = (Constraint(grammars, find_tool(PLACES), required=required) for _ in range(2))
+    answer, before = tagged(name, PLACED), ""
+    for token in tokenizer(answer, add_special_tokens=False)["input_ids"][:-3]:
+        after = before + tokenizer.decode([token])
+        assert one.take(token, before, after)
+        before = after
+    accept(tokenizer, other, answer, ends[-1])
+
+
 @pytest.mark.parametrize("name", TAGGED)
 def test_a_tool_with_very_many_parameters_has_a_grammar(name: str) -> None:
     tokenizer, _, grammars, ends = family(name)
