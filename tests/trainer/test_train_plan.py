@@ -151,6 +151,7 @@ def test_a_plan_for_learning_from_reward_has_the_engine() -> None:
     apart = _plan("qwen3.5-9b-grpo-8gpu", "--set", "rl.engine.kind=vllm")["learning"]
     assert (apart["engine"], apart["cache"]) == (0, 0)
     assert "train rl    about" in CliRunner().invoke(train, ["plan", "tiny-cpu-grpo"]).stdout
+    assert plan["launch"] == "mcp-bench train rl tiny-cpu-grpo --start MODEL --tasks ids.txt"
 
 
 def test_a_plan_starts_without_torch(tmp_path: Path) -> None:

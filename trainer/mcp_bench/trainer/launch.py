@@ -24,16 +24,20 @@ def nodes(recipe: Recipe) -> int:
 def launch_line(
     recipe: Recipe, name: str, overrides: Sequence[str], data: Sequence[str], tokenizer: str | None = None
 ) -> str:
-    """Return the shell command that trains: `mcp-bench train sft`, under torchrun for several devices.
+    """Return the shell command that trains, under torchrun for several devices.
 
-    For several machines, run it on each of them with the host name of one as `HEAD` in the environment.
+    It is `mcp-bench train sft`; for a recipe with a section `rl` and without data, `mcp-bench train rl`. For
+    several machines, run it on each of them with the host name of one as `HEAD` in the environment.
     """
-    command = ["train", "sft", name]
-    for file in data:
-        command += ["--data", file]
+    if "rl" in recipe.model_fields_set and not data:
+        command = ["train", "rl", name, "--start", "MODEL", "--tasks", "ids.txt"]
+    else:
+        command = ["train", "sft", name]
+        for file in data or ["train.jsonl"]:
+            command += ["--data", file]
+        command += ["--tokenizer", tokenizer] if tokenizer is not None else []
     for override in overrides:
         command += ["--set", override]
-    command += ["--tokenizer", tokenizer] if tokenizer is not None else []
     if recipe.hardware.devices > 1:
         command += ["--out", f"{_stem(name)}-run"]
     return python_line(recipe, command)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 EPILOG = """\b
 Examples:
-  mcp-bench tasks saasworld --split train --tag level-1 --limit 500 --ids > ids.txt
+  mcp-bench tasks saasworld --split train --tag level-1 --ids > ids.txt
   mcp-bench train rl tiny-cpu-grpo --start loop/turn-1/train/model --tasks ids.txt --steps 40
   mcp-bench train rl tiny-cpu-grpo --start model --tasks ids.txt --dev dev-ids.txt --algorithm rloo
   mcp-bench train rl tiny-cpu-rft --start model --tasks ids.txt --algorithm rft --steps 10 --jobs 16

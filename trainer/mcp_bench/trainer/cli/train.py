@@ -134,8 +134,7 @@ def plan(
     from mcp_bench.trainer.refusals import refuse
 
     loaded, made = plan_recipe(recipe, overrides, data, tokenizer)
-    files = [str(path) for path in data] or ["train.jsonl"]
-    line = launch_line(loaded, recipe, overrides, files, tokenizer)
+    line = launch_line(loaded, recipe, overrides, [str(path) for path in data], tokenizer)
     if as_json:
         click.echo(json.dumps(_document(made, line)))
     else:
