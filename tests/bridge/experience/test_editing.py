@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from mcp_bench.bridge.experience.editing import (
 )
 from mcp_bench.bridge.harness.folder import texts_of
 from mcp_bench.bridge.viewer.recordings import Library
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
 
@@ -54,6 +56,22 @@ def test_hidden_files_are_no_harness(world: EditingExperience, tmp_path: Path) -
     text = SKILL.replace("\n", "\r\n")
     assert called(world, "write_file", path="skills/press/SKILL.md", text=text).startswith("Done. ")
     assert texts_of(tmp_path / "mine") == {"skills/press/SKILL.md": SKILL}
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_an_episode_whose_agent_looked_for_its_grade_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record([(planned("t"), Episode())])
+    whole = Library.all_episodes
+    world = EditingExperience(Library(), tmp_path / "mine")
+    (shown,) = whole(Library(), Library().paths())
+    assert shown.id in called(world, "episodes")
+    monkeypatch.setattr(
+        Library, "all_episodes", lambda *_: [replace(one, taint="tainted") for one in whole(*_)]
+    )
+    assert shown.id not in called(world, "episodes")
+    assert called(world, "episode", id=shown.id) == f"refused: There is no episode {shown.id!r}."
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

@@ -17,6 +17,7 @@ from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.links import opened
 from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
+from mcp_bench.bridge.viewer.training.improvements import Improvement
 from mcp_bench.bridge.viewer.training.text_changes import UNENDED
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
@@ -359,3 +360,12 @@ def test_a_path_has_a_page(tmp_path: Path, trained: Trained) -> None:
     (tmp_path / "notes.txt").write_text("")
     with pytest.raises(WrongUseError, match="no manifest"):
         place_of(str(tmp_path / "notes.txt"))
+
+
+def test_a_gain_in_a_unit_of_its_own_has_its_scale(tmp_path: Path) -> None:
+    """Partial credit cannot gain more than 1, but bits a byte can."""
+    decision = {"tasks": 10, "difference": 1.155, "interval": [1.139, 1.173], "promoted": True}
+    (tmp_path / "generation-1").mkdir()
+    for name, found in (("proposal", {"action": "harness"}), ("decision", decision)):
+        (tmp_path / "generation-1" / f"{name}.json").write_text(json.dumps(found))
+    assert Improvement(tmp_path).widest == 1.173

@@ -166,15 +166,38 @@ def test_a_proposal_that_cannot_be_recorded_is_not_better(
         return scores, total // 2, total
 
     good = harness(tmp_path / "good", GOOD)
+
+    def one_less(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        scores, invalid, total = measured(self, arm, what, numbers)
+        return dict(list(scores.items())[1:]), invalid, total
+
     with monkeypatch.context() as patch:
         patch.setattr(Recordings, "scores", outage)
         result = improved(tmp_path, "--candidate", good)
         assert "5 of 10 episodes of h0-w0 are invalid" in str(result.exception)
+        patch.setattr(Recordings, "scores", one_less)
+        result = CliRunner().invoke(improve, [str(tmp_path / "out")])
+        assert "only 9 tasks of h0-w0 were graded, and 10 are needed: mend that" in str(result.exception)
     assert not (tmp_path / "out" / "generation-1" / "decision.json").exists()
     monkeypatch.setattr(Recordings, "scores", stopped)
     (one,) = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--json"]))["generations"]
     assert one["verdict"] == "not promoted"
     assert one["why"].startswith("the recording of h1-w0 was stopped: 20 episodes in a row")
+
+
+def test_the_best_harness_is_there_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measured = Recordings.scores
+
+    def stopped(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        if arm == Arm(2):
+            raise commands.StepFailedError("stopped")
+        return measured(self, arm, what, numbers)
+
+    monkeypatch.setattr(Recordings, "scores", stopped)
+    good, bad = harness(tmp_path / "good", GOOD), harness(tmp_path / "bad", BAD)
+    result = improved(tmp_path, "--candidate", good, "--candidate", bad)
+    assert str(result.exception) == "stopped"
+    assert (tmp_path / "out/best/INSTRUCTIONS.md").read_text() == GOOD
 
 
 def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
@@ -184,6 +207,8 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     assert (first["generations"], first["best"]) == ([], {"harness": 0, "weights": 0})
     refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--train", "9"])
     assert refused.exit_code == 2 and "leave out --train" in refused.output
+    refused = CliRunner().invoke(improve, [str(tmp_path / "out"), "--", "--timeout", "5"])
+    assert refused.exit_code == 2 and "leave out the options after --" in refused.output
     before = (tmp_path / "out" / "improve.json").read_text()
     unknown = CliRunner().invoke(improve, [str(tmp_path / "out"), "--budget-usd", "5"])
     assert isinstance(unknown.exception, commands.StepFailedError)  # `script` reports no cost
@@ -212,6 +237,8 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--recipe", "tiny-cpu"], "leave out --agent"),
         (["--candidate", good, "--html", "page.txt"], "the file name must end with .html"),
         (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
+        (["--candidate", good, "--", "--model", "m"], "--model after -- is chosen by improve itself"),
+        (["--candidate", good, "--", "--dry-run"], "--dry-run after -- is chosen by improve itself"),
     ]
     for options, reason in wrong:
         result = improved(tmp_path, *options)

@@ -76,12 +76,15 @@ def test_unknown_policies_are_refused() -> None:
 def test_a_refused_proposal_says_nothing_about_its_kind() -> None:
     """It was not measured: neither patience nor the policy counts it. Generations do, so it comes to an end."""
 
-    def ended(verdicts: list[str], patience: int) -> tuple[str, list[int]]:
+    def ended(
+        verdicts: list[str], patience: int, action: str = "harness", kinds: set[str] | None = None
+    ) -> tuple[str, list[int]]:
         known: list[int] = []
 
         def generation(number: int, best: object, past: list[Past], earlier: object) -> dict[str, Any]:
             known.append(len(past))
-            return {"action": "harness", "verdict": verdicts[number - 1], "why": "", "promoted": False,
+            (set() if kinds is None else kinds).update(one.action for one in past)
+            return {"action": action, "verdict": verdicts[number - 1], "why": "", "promoted": False,
                     "difference": 0.0, "error": 0.0}  # fmt: skip
 
         work: Any = SimpleNamespace(
@@ -95,3 +98,6 @@ def test_a_refused_proposal_says_nothing_about_its_kind() -> None:
     no = "not promoted"
     assert ended(["refused", no, "refused", no, no], 2) == ("no promotion in 2 generations", [0, 0, 1, 1])
     assert ended(["refused"] * 4, 2) == ("4 generations are done", [0] * 4)
+    kinds: set[str] = set()
+    assert ended(["nothing to measure"] * 3, 3, "none", kinds)[1] == [0, 1, 2]
+    assert kinds == {"harness"}, "leaving the harness as it is was a try to improve it"

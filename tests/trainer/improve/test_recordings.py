@@ -17,6 +17,8 @@ from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.cli.improve import improve
+from mcp_bench.trainer.improve import proposals
+from mcp_bench.trainer.improve import recordings as recordings_module
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordings, spent_by
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
@@ -95,10 +97,16 @@ def test_what_was_not_finished_was_paid_too(tmp_path: Path) -> None:
     assert used.spent()["episodes"] == 5
     annotate(folder.path, add=[tag])
     assert used.spent()["episodes"] == 7
-    assert used.spent(without=tag)["episodes"] == 5
+    assert used.spent(without=[folder.id])["episodes"] == 5
     with pytest.raises(BudgetSpentError):
         used.check_budget(4)
-    used.check_budget(4, tag)
+    used.check_budget(4, [folder.id])
+    tokens = used.spent()["tokens"]
+    less = Recordings(
+        ImproveFolder(tmp_path), SETTINGS.model_copy(update={"budget": Budget(tokens=int(tokens))})
+    )
+    with pytest.raises(BudgetSpentError, match="tokens are used"):  # also those of what goes on
+        less.check_budget(4, [folder.id])
 
 
 def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path: Path) -> None:
@@ -110,18 +118,69 @@ def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path:
 
 
 @pytest.mark.usefixtures("bench_home")
-@pytest.mark.parametrize("claim", [None, "endpoint_error"])
+@pytest.mark.parametrize("graded", ["", "claim", "taint"])
 def test_a_doubtful_recording_goes_on_or_begins_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, claim: str | None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, graded: str
 ) -> None:
     """Invalid episodes are attempted again in the same run. Others have grades, which stay in their run."""
-    monkeypatch.setattr(StoredEpisode, "claim", claim)
-    run, _ = record([(planned("t"), Episode(partial=None, invalid="world_failed"))])
+    place = recorded(tmp_path, monkeypatch, Episode(partial=None, invalid="world_failed"), graded)
+    Recordings(ImproveFolder(tmp_path), SETTINGS).again(Arm(), "gate", 1)
+    assert [path.name for path in place.iterdir()] == ([] if graded else ["gate-0.begun"])
+
+
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, story: Episode, doubt: str) -> Path:
+    """Store a recording for the gate, of one episode with a claim or a taint, and return its folder."""
+    run, _ = record([(planned("t"), story)])
     place = ImproveFolder(tmp_path).arm(Arm())
     (place / "gate-0.json").write_text(json.dumps({"run": run.id}))
     (place / "gate-0.begun").write_text("{}")
-    Recordings(ImproveFolder(tmp_path), SETTINGS).again(Arm(), "gate", 1)
-    assert [path.name for path in place.iterdir()] == ([] if claim else ["gate-0.begun"])
+    if doubt == "claim":
+        monkeypatch.setattr(StoredEpisode, "claim", "endpoint_error")
+    if doubt == "taint":
+        whole = recordings_module.episodes_of
+        monkeypatch.setattr(
+            recordings_module,
+            "episodes_of",
+            lambda run: [replace(one, taint="tainted") for one in whole(run)],
+        )
+    return place
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize(("doubt", "graded"), [("", 1), ("claim", 1), ("taint", 0)])
+def test_the_grade_of_a_tainted_episode_does_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, doubt: str, graded: int
+) -> None:
+    recorded(tmp_path, monkeypatch, Episode(), doubt)
+    scores, doubtful, total = Recordings(ImproveFolder(tmp_path), SETTINGS).scores(Arm(), "gate", 1)
+    assert (len(scores), doubtful, total) == (graded, 1 if doubt else 0, 1)
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize(("left", "ends"), [(1.1, True), (None, False)])
+def test_a_feedback_session_that_the_hours_end_is_no_proposal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: float | None, ends: bool
+) -> None:
+    run, _ = record([(planned("t"), Episode())])
+    (episode,) = recordings_module.episodes_of(run.id)
+    cut = replace(episode, termination="timeout", answer="I was about to propose something.")
+    asked: list[list[str]] = []
+    monkeypatch.setattr(proposals, "episodes_of", lambda run: [cut])
+    monkeypatch.setattr(
+        commands, "run", lambda words, **_: asked.append(list(words)) or {"run": run.id, "stopped": False}
+    )
+    recordings(tmp_path)
+    options = {"feedback_agent": "script", "budget": Budget(hours=left)}
+    options["record_options"] = ["--timeout", "300", "--isolation", "uid", "--require-isolation=uid"]
+    settings = SETTINGS.model_copy(update=options)
+    given = {"choice": "any", "parent": tmp_path / "h0", "runs": [], "earlier": [], "edits": 0}
+    if ends:
+        with pytest.raises(BudgetSpentError, match="hours ended"):
+            proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)
+    else:
+        assert proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)["action"] == "none"
+    assert commands.given(asked[0], "--isolation") == ["--isolation", "uid"]
+    assert "--require-isolation=uid" in asked[0] and "300" not in asked[0]
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
@@ -164,7 +223,9 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(1)"))
     with pytest.raises(commands.StepFailedError):
         work()
-    monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(3)"))
+    said = tmp_path / "arguments"
+    script = f"import sys; open({str(said)!r}, 'w').write(' '.join(sys.argv)); raise SystemExit(3)"
+    monkeypatch.setattr(commands, "MODULE", ("-c", script))
     attempts = folder.generation(1) / "train" / "steps" / "1" / "attempts-0.run.json"
     attempts.parent.mkdir(parents=True)
     attempts.write_text(json.dumps({"run": run.id}))
@@ -176,6 +237,7 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     assert found["why"].startswith(("nothing came of the episodes", "a guard stopped"))
     assert found["spent"]["seconds"] >= 0
     assert found["spent"].get("tokens") == (12 if action == "rl" else None)
+    assert ("--on-leak drop" in said.read_text()) == (action == "train")
 
 
 def test_cells_are_first_and_last_of_both() -> None:

@@ -51,6 +51,16 @@ def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None
     assert command.resumed == [first]
 
 
+def test_a_run_without_tasks_that_cannot_run_here_is_found_again(tmp_path: Path) -> None:
+    command = Command()
+    asked = (*ASKED, "--task", "user_task_1")
+    first = record(tmp_path / "dev.begun", asked, run=command)
+    assert record(tmp_path / "dev.begun", asked, run=command) == first
+    assert (
+        record(tmp_path / "dev.begun", ("--agent", "oracle", "--task", "user_task_1"), run=command) != first
+    )
+
+
 def test_an_unreadable_run_of_others_is_not_ours(tmp_path: Path) -> None:
     command = Command()
     ours = record(tmp_path / "dev.begun", ASKED, run=command)

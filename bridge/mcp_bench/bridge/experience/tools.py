@@ -86,7 +86,8 @@ class Experience(SimpleWorld):
     def _episodes(self, split: str = SHOWN) -> Iterator[StoredEpisode]:
         """Yield the ended episodes that may be shown."""
         for one in self._library.all_episodes(self._paths()):
-            if one.split == split and one.ended_us is not None and one.public is not False:
+            shown = one.split == split and one.ended_us is not None and one.public is not False
+            if shown and one.taint != "tainted":  # it may have its grades in its text
                 yield one
 
     def _graded(self, split: str = SHOWN) -> list[StoredEpisode]:

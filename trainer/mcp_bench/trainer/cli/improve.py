@@ -208,4 +208,5 @@ def _typed(ctx: click.Context, name: str) -> bool:
 
 
 def _flag(ctx: click.Context, name: str) -> str:
-    return next(param.opts[0] for param in ctx.command.params if param.name == name)
+    found = next(param for param in ctx.command.params if param.name == name)
+    return found.opts[0] if isinstance(found, click.Option) else "the options after --"

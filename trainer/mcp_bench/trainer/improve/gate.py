@@ -55,6 +55,10 @@ class Verdict:
     def better(self) -> bool:
         return self.outcome == "better"
 
+    @property
+    def breaks_too_many(self) -> bool:
+        return len(self.broken) > most_broken(self.tasks, len(self.fixed))
+
 
 def judge(before: Scores, after: Scores, measure: Measure | None = None) -> Verdict:
     """Return whether `after` is better: the lower end of the paired 95 % interval is above 0.
@@ -126,7 +130,7 @@ def _compared(before: Scores, after: Scores, measure: Measure | None) -> Verdict
     of = "partial" if measure is None else f"{measure[0]} ({measure[2]} is better)"
     words = f"{of} {gain(difference, found[0], measure)}, {len(fixed)} tasks fixed, {len(broken)} broken"
     verdict = Verdict("better", words, len(common), difference, found[0], error, fixed, broken, measure)
-    if len(broken) > most_broken(len(common), len(fixed)):
+    if verdict.breaks_too_many:
         return replace(verdict, outcome="not better", why=f"{words}: it breaks too many")
     if round(difference, 12) <= 0:  # as the interval is rounded: gains that cancel out leave 1e-17
         return replace(verdict, outcome="not better", why=f"{words}: no gain")

@@ -11,7 +11,7 @@ from mcp_bench.bridge.harness.folder import Harness, texts_of
 from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
-from mcp_bench.trainer.improve.gate import Verdict, confirm, judge, too_many_invalid
+from mcp_bench.trainer.improve.gate import FEWEST_TASKS, Verdict, confirm, judge, too_many_invalid
 from mcp_bench.trainer.improve.measured import comparable
 from mcp_bench.trainer.improve.on_test import on_test
 from mcp_bench.trainer.improve.policy import Past, choose
@@ -41,9 +41,7 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
     except BudgetSpentError as error:
         history["stopped"] = f"the budget is spent: {error}"
     report(f"Stopping: {history['stopped']}")
-    best = folder.harness(history["best"]["harness"])
-    if best.is_dir():
-        write_texts(folder.path / "best", texts_of(best))
+    _store_best(folder, Arm(**history["best"]))
     if settings.test:
         _test(work.recordings, history, report)
         found = on_test(folder, history)
@@ -64,17 +62,26 @@ def _generations(work: _Generations, history: Outcome) -> str:
         work.report(f"generation {number}: {done['action']}: {done['verdict']} ({done['why']})")
         if done["promoted"]:
             history["best"] = done["arm"]
+            _store_best(work.folder, Arm(**done["arm"]))
         history["spent"] = work.recordings.spent()
         work.folder.store_history(history)
         if done["action"] == "stop":
             return str(done["why"])
         if done["action"] == "harness" and done["verdict"] == "refused":
             continue  # it was not measured, so nothing is known about edits of the harness
-        past.append(Past(done["action"], done["promoted"], done["difference"], done["error"]))
+        # an agent that left the harness as it is tried to improve it
+        tried = "harness" if done["action"] == "none" else done["action"]
+        past.append(Past(tried, done["promoted"], done["difference"], done["error"]))
         since = 0 if done["promoted"] else since + 1
         if since >= settings.patience:
             return f"no promotion in {since} generations"
     return f"{settings.generations} generations are done"
+
+
+def _store_best(folder: ImproveFolder, arm: Arm) -> None:
+    harness = folder.harness(arm.harness)
+    if harness.is_dir():
+        write_texts(folder.path / "best", texts_of(harness))
 
 
 def _test(recordings: Recordings, history: Outcome, report: Report) -> None:
@@ -155,9 +162,7 @@ class _Generations:
             return _decision(
                 "rolled back", why, _agents(proposed, "not promoted: no gain on other tasks"), verdict
             )
-        broken = (
-            ": it breaks tasks that were solved" if verdict.why.endswith("too many") else ": no clear gain"
-        )
+        broken = ": it breaks tasks that were solved" if verdict.breaks_too_many else ": no clear gain"
         return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
 
     def _check(self, number: int, tried: dict[str, int]) -> Outcome:
@@ -195,11 +200,17 @@ class _Generations:
                 if one == best or error.stopped_by == SIGNAL:
                     raise
                 return Verdict("not better", f"the recording of {one} was stopped: {error.stopped_by}")
+            found = ""
             if too_many_invalid(invalid, total):
-                found = f"{invalid} of {total} episodes of {one} are invalid"
-                if one == best:  # this says nothing about the proposal
-                    self.recordings.again(one, what, rounds)
-                    raise BenchError(f"{found}, or failed by their agent's word: mend that, and start again")
+                found = (
+                    f"{invalid} of {total} episodes of {one} are invalid or tainted, or failed by its word"
+                )
+            elif one == best and len(scores) < FEWEST_TASKS:
+                found = f"only {len(scores)} tasks of {one} were graded, and {FEWEST_TASKS} are needed"
+            if found and one == best:  # this says nothing about the proposal
+                self.recordings.again(one, what, rounds)
+                raise BenchError(f"{found}: mend that, and start again")
+            if found:
                 return Verdict("not better", found)
             sides.append(scores)
         (before, after), measure = comparable(sides)

@@ -30,7 +30,13 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.policy import ACTIONS, Choice
-from mcp_bench.trainer.improve.recordings import Recordings, agent_arguments, attempts_of, spent_by
+from mcp_bench.trainer.improve.recordings import (
+    BudgetSpentError,
+    Recordings,
+    agent_arguments,
+    attempts_of,
+    spent_by,
+)
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop import commands
 from mcp_bench.trainer.loop.folder import Outcome
@@ -156,13 +162,11 @@ def _ask(
     server += ["--reveal", "train"] if settings.reveal else []
     assert settings.feedback_agent is not None  # noqa: S101 - `begin` asked for it
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
-    options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    options = feedback_options(settings)
     tag = f"{folder.tag_of_all}/feedback-{number}"
     left = Recordings(folder, settings).check_budget(1)
-    options += [
-        "--timeout",
-        f"{min(settings.feedback_timeout, left.seconds or settings.feedback_timeout):.3f}",
-    ]
+    seconds = min(settings.feedback_timeout, left.seconds or settings.feedback_timeout)
+    options += ["--timeout", f"{seconds:.3f}"]
     options += ["--max-cost", f"{left.usd:.6f}"] if left.usd is not None else []
     command = ["record", *agent, *options, "--server", shlex.join(server), "--run-tag", tag]
     document = commands.run([*command, "--prompt", prompt(settings.benchmark, actions), "--json"], wrong=(1,))
@@ -175,9 +179,19 @@ def _ask(
             "when that is mended"
         )
     proposed = json.loads(offer.read_text(encoding="utf-8")).get("proposed")
+    if episode.termination == "timeout" and proposed is None and seconds < settings.feedback_timeout:
+        raise BudgetSpentError("the hours ended before the feedback agent had proposed something")
     said = {"action": None, "reason": (episode.answer or "it gave no reason")[:2000]}
     found = {**(proposed or said), "tainted": episode.id if episode.taint == "tainted" else None}
     return spent_by(attempts_of(runs_dir() / episode.run)), episode.run, found
+
+
+def feedback_options(settings: ImproveSettings) -> list[str]:
+    """Return the options of `record` for the feedback agent. It is isolated as the agent under test is."""
+    options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    for flag in ("--isolation", "--require-isolation"):
+        options += commands.given(settings.record_options, flag)
+    return options
 
 
 def prompt(benchmark: str, actions: Sequence[str]) -> str:

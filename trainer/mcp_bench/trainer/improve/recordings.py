@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, record, run
+from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, begun_since, record, run
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.scores import episodes_of
@@ -67,28 +67,33 @@ class Recordings:
     def again(self, arm: Arm, what: str, numbers: int) -> None:
         """Let the next call of `of` go on with these recordings: it attempts invalid episodes again.
 
-        An episode whose agent reported a failure has a grade. With one of these, all is recorded again.
+        A tainted episode has a grade, and so has one whose agent reported a failure. With one of these, all
+        are recorded again.
         """
         for number in range(numbers):
             path = self._path(arm, what, number)
-            if any(one.claim is not None for one in episodes_of(self.of(arm, what, number)["run"])):
+            episodes = episodes_of(self.of(arm, what, number)["run"])
+            if any(one.claim is not None or one.taint == "tainted" for one in episodes):
                 path.with_suffix(".begun").unlink(missing_ok=True)
             path.unlink()
 
     def scores(self, arm: Arm, what: str, numbers: int) -> tuple[dict[str, list[Graded]], int, int]:
         """Return the graded attempts by task, and the numbers of doubtful and of all episodes.
 
-        Doubtful is one that is invalid, or whose agent reported a failure that it may not be to blame for.
+        Doubtful is one that is invalid or tainted, or whose agent reported a failure that it may not be to
+        blame for. The last has a grade that counts: else an agent could choose its tasks.
         """
         found: dict[str, list[Graded]] = {}
-        invalid = total = 0
+        doubtful = total = 0
         for number in range(numbers):
             for one in filter(finished, episodes_of(self.of(arm, what, number)["run"])):
                 total += 1
-                invalid += one.invalid is not None or one.partial is None or one.claim is not None
-                if one.invalid is None and one.partial is not None:
-                    found.setdefault(one.task, []).append(Graded(one.partial, bool(one.strict), one.score))
-        return found, invalid, total
+                if one.invalid is not None or one.partial is None or one.taint == "tainted":
+                    doubtful += 1
+                    continue
+                doubtful += one.claim is not None
+                found.setdefault(one.task, []).append(Graded(one.partial, bool(one.strict), one.score))
+        return found, doubtful, total
 
     def accepts(self, arm: Arm) -> bool:
         """Return whether the agent starts with an arm's harness, by dry runs.
@@ -109,40 +114,42 @@ class Recordings:
                     continue
         raise BenchError("the agent cannot be recorded, with or without the proposal: see above")
 
-    def spent(self, without: str = "") -> dict[str, float]:
+    def spent(self, without: Collection[str] = ()) -> dict[str, float]:
         """Return what was used so far: episodes, tokens, usd and seconds.
 
         Recordings that were not finished count, too: those that a budget ended, and sessions of the feedback
         agent that were cut off and began again.
 
         Args:
-            without: the tag of a recording that is left out, since it goes on.
+            without: runs that are left out.
         """
         total, known = self._folder.spent()
         ours = f"{self._folder.tag_of_all}/"
         for path in run_paths():
-            tags = set(known_annotations(path).tags) - {without}
-            if path.name in known or not any(one.startswith(ours) for one in tags):
+            if path.name in known or path.name in without:
+                continue
+            if not any(one.startswith(ours) for one in known_annotations(path).tags):
                 continue
             with suppress(StorageError):  # killed before it had a database
                 for name, used in spent_by(attempts_of(path)).items():
                     total[name] += used
         return total
 
-    def check_budget(self, episodes: int, tag: str = "") -> Left:
+    def check_budget(self, episodes: int, resumed: Collection[str] = ()) -> Left:
         """Return what is left for one more recording.
 
         Args:
             episodes: of the whole recording.
-            tag: its tag, if it may have begun before.
+            resumed: its run, if it has begun before. The limits that it gets count all of its episodes and
+                cost, those of before, too.
 
         Raises:
             BudgetSpentError: nothing is left of something, or not enough for so many episodes.
         """
-        budget, spent = self._settings.budget, self.spent(without=tag)
-        if budget.episodes is not None and spent["episodes"] + episodes > budget.episodes:
+        budget, spent, others = self._settings.budget, self.spent(), self.spent(without=resumed)
+        if budget.episodes is not None and others["episodes"] + episodes > budget.episodes:
             raise BudgetSpentError(
-                f"{spent['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
+                f"{others['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
             )
         hours = spent["seconds"] / 3600
         for name, most, used in (
@@ -153,7 +160,7 @@ class Recordings:
             if most is not None and used >= most:
                 raise BudgetSpentError(f"{used:.4g} of {most:.4g} {name} are used")
         return Left(
-            None if budget.usd is None else budget.usd - spent["usd"],
+            None if budget.usd is None else budget.usd - others["usd"],
             None if budget.hours is None else 3600 * (budget.hours - hours),
         )
 
@@ -167,7 +174,8 @@ class Recordings:
         }
         repeat = 1 if what == "train" else settings.repeats
         tag = self._folder.tag(arm, f"{what}-{number}")
-        left = self.check_budget(len(ids[what]) * repeat, tag).usd
+        resumed = [one for one in begun_since(marker) if tag in known_annotations(runs_dir() / one).tags]
+        left = self.check_budget(len(ids[what]) * repeat, resumed).usd
         more = [
             *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
             *("--run-tag", tag),

@@ -14,7 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
 from mcp_bench.trainer.improve.policy import check_policy
-from mcp_bench.trainer.improve.proposals import store_candidates
+from mcp_bench.trainer.improve.proposals import feedback_options, store_candidates
 from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.loop.commands import refuse_own, run
@@ -24,21 +24,8 @@ from mcp_bench.trainer.recipe import load_recipe
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""
-OURS = (
-    *(
-        "--agent",
-        "--benchmark",
-        "--config",
-        "--harness",
-        "--json",
-        "--jobs",
-        "--limit",
-        "--max-cost",
-        "--path",
-    ),
-    *("--repeat", "--resume", "--run-tag", "--seed", "--server", "--split", "--tag", "--task"),
-)
-"""Options of `record` that make recordings comparable, or with which they are found again."""
+OURS = ("--harness", "--max-cost", "--run-tag")
+"""Options of `record` that an improvement chooses itself, besides those that other commands choose, too."""
 
 
 def begin(
@@ -81,7 +68,7 @@ def begin(
     check_policy(settings.policy, settings.kinds)
     _check_model_options(settings)
     _check_feedback(settings)
-    refuse_own(settings.record_options, OURS, "improve")
+    refuse_own(settings.record_options, "improve", OURS)
     if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
         raise WrongUseError(
             f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
@@ -163,7 +150,7 @@ def _check_feedback(settings: ImproveSettings) -> None:
             )
         return
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
-    options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    options = feedback_options(settings)
     options += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
     run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
@@ -28,6 +28,12 @@ MODULE = ("-m", "mcp_bench.bridge.cli.root")
 STDERR = 2
 AGAIN = ("--jobs", "--referees", "--engine", "--address", "--max-cost")
 """Options of `record` that a resumed run does not have of itself."""
+CHOSEN = (
+    *("--agent", "--base-url", "--benchmark", "--config", "--config-schema", "--dry-run", "--jobs", "--json"),
+    *("--limit", "--model", "--path", "--prompt", "--prompt-file", "--repeat", "--resume", "--seed"),
+    *("--server", "--split", "--tag", "--task"),
+)
+"""Options of `record` that a command chooses itself whose recordings they are."""
 
 
 class StepFailedError(BenchError):
@@ -151,10 +157,10 @@ def record(
     Raises:
         StepFailedError: the recording was stopped.
     """
-    existing = {path.name for path in runs_dir().glob("run_*")}
-    begun = existing - _before(marker, existing)
+    if not (begun := begun_since(marker)):
+        write_atomic(marker, json.dumps({"before": sorted(_existing())}))
     ours = [name for name in begun if _is_of(name, arguments)]
-    again = [word for flag in AGAIN for word in _given(arguments, flag)]
+    again = [word for flag in AGAIN for word in given(arguments, flag)]
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run([*command, "--json"], wrong=(1,), log=log)
     if check is not None:
@@ -164,12 +170,15 @@ def record(
     return str(document["run"])
 
 
-def _before(marker: Path, existing: set[str]) -> set[str]:
-    """Return the runs that existed before a step. A step that begins stores those that exist now."""
+def begun_since(marker: Path) -> set[str]:
+    """Return the runs that have begun since `record` wrote a marker; none if it has not."""
     with suppress(FileNotFoundError, ValueError):  # an incomplete file is older than the step's first run
-        return set(json.loads(marker.read_text())["before"])
-    write_atomic(marker, json.dumps({"before": sorted(existing)}))
-    return existing
+        return _existing() - set(json.loads(marker.read_text())["before"])
+    return set()
+
+
+def _existing() -> set[str]:
+    return {path.name for path in runs_dir().glob("run_*")}
 
 
 def _is_of(run_id: str, arguments: Sequence[str]) -> bool:
@@ -191,21 +200,26 @@ def _has(run: Path, arguments: Sequence[str]) -> bool:
         found = reader.summary()
         if found is None or (found.agent, found.model) != (options["--agent"], options.get("--model")):
             return False
-        return reader.planned_tasks() == tasks
+        return set() < set(reader.planned_tasks()) <= tasks  # `record` leaves out those that cannot run
 
 
-def refuse_own(record_options: Sequence[str], own: Container[str], who: str) -> None:
+def refuse_own(record_options: Sequence[str], who: str, more: Sequence[str] = ()) -> None:
     """Refuse options of `record`, given after `--`, that a command chooses itself.
+
+    Args:
+        record_options: what was given.
+        who: the command.
+        more: what this command chooses besides `CHOSEN`.
 
     Raises:
         WrongUseError: there is one.
     """
     for word in record_options:
-        if word.partition("=")[0] in own:
+        if word.partition("=")[0] in (*CHOSEN, *more):
             raise WrongUseError(f"{word} after -- is chosen by {who} itself: leave it out")
 
 
-def _given(arguments: Sequence[str], flag: str) -> list[str]:
+def given(arguments: Sequence[str], flag: str) -> list[str]:
     """Return an option with its value, if it is there."""
     for place, word in enumerate(arguments):
         if word == flag:

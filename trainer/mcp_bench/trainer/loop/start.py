@@ -17,12 +17,6 @@ from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.refusals import can_learn
 from mcp_bench.trainer.rl.settings import check_used
 
-OURS = (
-    *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit", "--model", "--path"),
-    *("--repeat", "--resume", "--seed", "--server", "--split", "--tag", "--task"),
-)
-"""Options of `record` that a loop chooses itself."""
-
 
 def begin(
     recipe: str, overrides: Sequence[str], out: Path | None, choices: Mapping[str, Any]
@@ -43,7 +37,7 @@ def begin(
         split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
     }
     settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
-    refuse_own(settings.record_options, OURS, "loop")
+    refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
         asked = load_recipe(recipe, overrides)[1]

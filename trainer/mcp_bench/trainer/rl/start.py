@@ -20,12 +20,6 @@ from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 
-OURS = (
-    *("--agent", "--base-url", "--benchmark", "--config", "--jobs", "--json", "--limit"),
-    *("--model", "--path", "--repeat", "--resume", "--seed", "--server", "--split", "--tag", "--task"),
-)
-"""Options of `record` that a run chooses itself."""
-
 
 def begin(
     recipe: str, overrides: Sequence[str], start: Path, out: Path | None, choices: Mapping[str, Any]
@@ -49,7 +43,7 @@ def begin(
     check_used(choices["algorithm"], loaded.rl)
     folder = _whole(start)
     variables(choices["agent"], "")
-    refuse_own(choices.get("record_options", ()), OURS, "train rl")
+    refuse_own(choices.get("record_options", ()), "train rl")
     benchmark = choices["benchmark"]
     listed = {
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),

@@ -139,7 +139,7 @@ class Improvement:
     def widest(self) -> float:
         """The largest end of an interval of a gain, without its sign: for the scale of a chart."""
         ends = [abs(end) for one in self.generations for end in (one.interval or (one.gain or 0.0,))]
-        return min(1.0, max([0.1, *ends]))
+        return max([0.1, *ends])
 
     @property
     def spent(self) -> dict[str, float]:
