@@ -116,6 +116,22 @@ def test_tips_stay_if_the_model_stops_answering(recorded: Bench, tmp_path: Path)
     assert list(read_harness(tmp_path / "some").tips.values()) == ["Look first."]
 
 
+def test_answers_without_a_tip_stay_if_the_model_stops_answering(
+    recorded: Bench, tmp_path: Path, bench_home: Path
+) -> None:
+    """They are paid for: the same command goes on with them."""
+    options = ("--split", "train", "--limit", "2", "--agent-option", "drop=1")
+    recorded.run("record", "--agent", "oracle", *options)
+    script = Script("Attempt 1", (Step(text="I see nothing."),), without_tools=True)
+    with ModelEndpoint([script]) as endpoint:
+        done = recorded.run(
+            "harness", "tips", "--judge-model", "m", "--judge-base-url", endpoint.openai_url, "--role-limit",
+            "requests=1", "--out", tmp_path / "none", code=1,
+        )  # fmt: skip
+    assert "Its 1 answers are kept: the same command goes on with them" in done.stderr
+    assert not (tmp_path / "none").exists()
+
+
 def test_what_is_recalled_is_recorded_and_never_the_task_itself(bench: Bench, tmp_path: Path) -> None:
     folder = tmp_path / "calm"
     (folder / "recall").mkdir(parents=True)
@@ -150,6 +166,10 @@ def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) ->
     (folder / "memory" / "good.md").write_text("§press-without-asking: press the button.\n")
     (folder / "memory" / "idle.md").write_text("Be calm.\n")
     without = tmp_path / "without"
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "INSTRUCTIONS.md").write_text("Be calm.")
+    refused = bench.run("harness", "leave-out", tmp_path / "one", "--out", without, code=2)
+    assert "has one part only" in refused.stderr
     text = bench.run("harness", "leave-out", folder, "--out", without, "--agent", "chat").stdout
     assert "without memory/good.md" in text
     pressing = Script("§press-without-asking", (Step((ScriptedCall("press"),)), Step(text="Pressed.")))

@@ -195,6 +195,19 @@ def test_all_thoughts_of_an_answer_are_kept() -> None:
     assert (answer.content, answer.model_extra) == ("c", {"reasoning_content": "ab"})
 
 
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize(("agent", "key"), [
+    ("chat", "max_tokens"), ("codex", "max_output_tokens"), ("claude-code", "max_tokens"),
+])  # fmt: skip
+def test_an_answer_at_its_limit_is_cut_in_each_api(
+    checkpoint: Loaded, agent: str, key: str, stream: bool
+) -> None:
+    """The trainer asks this of every answer: what was cut is not learned from."""
+    with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:
+        said = reply(agent, ask(client, agent, {**request(agent), key: 1}, stream=stream))
+    assert said.cut and said.tokens.ids is not None and len(said.tokens.ids) == 1
+
+
 def test_a_stop_sequence_is_named(checkpoint: Loaded) -> None:
     asked = {**ASKED, "temperature": 1, "seed": 1}
     with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:

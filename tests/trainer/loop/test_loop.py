@@ -102,6 +102,10 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
             "without lora",
         ),
         (
+            ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "rl.ahead=1"],
+            "rl.ahead=1 samples while weights change",
+        ),
+        (
             [
                 "--recipe",
                 "tiny-cpu",

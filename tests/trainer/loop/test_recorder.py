@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.cli import recorder as recorder_process
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.loop.commands import StepFailedError, record
@@ -81,6 +82,23 @@ def test_a_failed_run_does_not_end_the_process(recorder: Recorder, tmp_path: Pat
         recorder.run(["record", "--agent", "nobody", "--task", TASK, "--json"], log=log)
     assert "nobody" in log.read_text()
     assert record(tmp_path / "begun", [*ASKED, "--task", TASK], log, run=recorder.run)
+
+
+def test_a_closed_one_records_nothing(log: Path) -> None:
+    with Recorder() as closed:
+        pass
+    with pytest.raises(StepFailedError, match="nothing is recorded any more"):
+        closed.run(["record", "--json"], log=log)
+
+
+def test_a_crash_is_in_the_log_of_its_run(monkeypatch: pytest.MonkeyPatch, log: Path) -> None:
+    def crash(arguments: list[str]) -> None:
+        raise RuntimeError("the disk is full")
+
+    monkeypatch.setattr(recorder_process, "run_command", crash)
+    with pytest.raises(RuntimeError):
+        recorder_process.obey({"env": dict(os.environ), "arguments": [], "log": str(log)})
+    assert "RuntimeError: the disk is full" in log.read_text()
 
 
 def test_a_process_that_died_is_noticed(recorder: Recorder, tmp_path: Path, log: Path) -> None:

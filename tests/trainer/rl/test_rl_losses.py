@@ -148,6 +148,18 @@ def test_tokens_that_engine_and_trainer_see_differently_are_left_out() -> None:
     assert trusted(now, then, 0.2).tolist() == [False, True, True]
 
 
+@pytest.mark.parametrize("surrogate", ["clip", "gspo", "cispo"])
+@pytest.mark.parametrize("advantage", [-1.0, 0.0, 1.0])
+def test_a_token_that_was_nearly_impossible_has_a_finite_loss(surrogate: Any, advantage: float) -> None:
+    """A grammar can force such a token, and imitation then makes it likely."""
+    now = torch.tensor([-0.1], requires_grad=True)
+    loss = policy_loss(
+        now, torch.tensor([-100.0]), torch.tensor([advantage]), torch.tensor([0]), surrogate=surrogate
+    ) + kl_loss(torch.tensor([-100.0]), now)
+    loss.sum().backward()  # type: ignore[no-untyped-call]
+    assert bool(loss.isfinite().all()) and now.grad is not None and bool(now.grad.isfinite().all())
+
+
 def test_the_mean_of_a_row_is_over_its_tokens() -> None:
     found = row_means(torch.tensor([1.0, 3.0, 5.0]), torch.tensor([0, 0, 2]))
     assert found.tolist() == [2.0, 0.0, 5.0]

@@ -17,6 +17,7 @@ from mcp_bench.trainer.rl.collect import read_attempt
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
+from mcp_bench.trainer.rl.guards import CollapsedError
 from tests.support.recorded import Episode, planned, record
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
@@ -109,6 +110,35 @@ def test_an_attempt_without_a_reward_keeps_its_grade() -> None:
         [episode] = reader.episodes()
         attempt = read_attempt(reader, replace(episode, taint="tainted"))
     assert (attempt.reward, attempt.earned) == (None, 0.75)
+
+
+class Broken(Recordings):
+    """Every attempt is invalid."""
+
+    def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        (folder / f"{name}.run.json").write_text("{}")
+        (folder / f"{name}.begun").write_text("{}")
+        return [Attempt("ep_1", task, (), None) for task in tasks]
+
+
+def test_a_resumed_run_attempts_invalid_episodes_again(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The list of runs stays, so that the recording goes on; its result does not."""
+    monkeypatch.setattr(run, "Rollouts", lambda *_: Broken([Episode()]))
+    with pytest.raises(CollapsedError, match="invalid"):
+        run.learn(folder, RECIPE, lambda line: None)
+    assert [path.name for path in folder.step(1).glob("attempts*")] == ["attempts-0.begun"]
+
+
+def test_a_flat_group_is_replaced_by_another_task_only(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = load_recipe("tiny-cpu-grpo", ["rl.refills=2"])[1]
+    recordings = Recordings([Episode()] * 3)
+    monkeypatch.setattr(run, "Rollouts", lambda *_: recordings)
+    run.learn(folder, recipe, lambda line: None)
+    assert [one for one in recordings.made if "attempts" in one] == ["attempts 1", "attempts 2"]
 
 
 @pytest.mark.parametrize("imitate", [0.0, 0.3])

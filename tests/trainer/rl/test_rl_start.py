@@ -54,6 +54,8 @@ def test_options_that_a_run_chooses_itself(tmp_path: Path) -> None:
     asked = ["rl", "tiny-cpu-grpo", "--start", start, "--tasks", 1, "--out", tmp_path / "run"]
     with pytest.raises(WrongUseError, match="--seed=3 after -- is chosen by train rl itself"):
         _train(*asked, "--", "--seed=3")
+    with pytest.raises(WrongUseError, match="--judge-model after -- needs --judge-base-url URL"):
+        _train(*asked, "--", "--judge-model", "m")
     assert not (tmp_path / "run").exists()
 
 

@@ -103,7 +103,6 @@ def tips(
     refuse_existing(out)
     files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     hidden: dict[str, str] = {}
-    problems: list[str] = []
     if judge["judge_model"] is None:
         found = tips_by_rule(attempts, least=least, most=most)
         nothing_new(found, "no error was made in several tasks")
@@ -113,10 +112,10 @@ def tips(
             found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most, kept)
             if found:
                 made = write_edited(with_tips(files, found), out, hidden)
+        for problem in problems:
+            click.echo(sanitize_line(problem), err=True)
         nothing_new(found, "the model wrote no tip")
     lines = [f"{tip.text}  [{tip.tasks} tasks, {len(tip.episodes)} episodes]" for tip in found]
-    for problem in problems:
-        click.echo(sanitize_line(problem), err=True)
     report(made, out, attempts, lines, as_json=as_json)
 
 
@@ -218,12 +217,18 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
     from mcp_bench.bridge.harness.folder import read_harness
     from mcp_bench.bridge.memory.edit import refuse_existing, write_edited
     from mcp_bench.bridge.memory.worth import left_out, parts_of
+    from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
     refuse_existing(out)
     whole = read_harness(folder)
+    parts = parts_of(whole.files)
+    if len(parts) < 2:
+        raise WrongUseError(
+            f"{folder} has one part only: record with it and without it to see what it is worth"
+        )
     folders = [str(folder.resolve())]
-    for number, part in enumerate(parts_of(whole.files), 1):
+    for number, part in enumerate(parts, 1):
         if files := left_out(whole.files, part):
             made = out / f"without-{number}"
             write_edited(files, made)

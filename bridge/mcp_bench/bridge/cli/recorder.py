@@ -14,6 +14,7 @@ import io
 import json
 import os
 import socket
+import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
@@ -44,6 +45,9 @@ def obey(order: dict[str, Any]) -> dict[str, Any]:
                 run_command(order["arguments"])
         except SystemExit as end:
             code = end.code
+        except Exception:
+            traceback.print_exc(file=log)  # it ends the process, whose own messages go to the first run's log
+            raise
     return {"code": code, "printed": printed.getvalue()}
 
 

@@ -39,7 +39,7 @@ async def tips_by_model(
         say: gets a line before each question.
 
     Raises:
-        NoJudgeError: the model does not answer the first question.
+        NoJudgeError: the model stopped answering before it gave a tip.
     """
     families: dict[str, list[Attempt]] = {}
     for one in attempts:
@@ -56,7 +56,7 @@ async def tips_by_model(
         try:
             answer = json_in(await judge.ask(SYSTEM, _question(shown)), "[", "]")
         except NoJudgeError as error:
-            if not number:
+            if not tips:
                 raise
             problems.append(f"the model stopped answering after {number} families: {error}")
             break

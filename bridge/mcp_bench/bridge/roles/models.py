@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -90,6 +90,14 @@ class Roles:
 def key_variable(role: Role) -> str:
     """Return the variable that can hold the key for the model of a role."""
     return f"MCP_BENCH_{role.upper()}_API_KEY"
+
+
+def keep_role_keys(environ: MutableMapping[str, str]) -> None:
+    """Give the shared key to each role that has none of its own, before something else takes its place."""
+    key = environ.get(SHARED_KEY)
+    if key and key != PLACEHOLDER:
+        for role in ROLES:
+            environ.setdefault(key_variable(role), key)
 
 
 def roles_of(values: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:

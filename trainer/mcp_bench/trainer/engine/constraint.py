@@ -68,6 +68,7 @@ class Grammars:
         if key not in self._made:
             if len(self._made) >= GRAMMARS:
                 self._made.clear()
+                self._accepted.clear()
             self._made[key] = self._make(tools, required, several, opened)
         return self._made[key]
 

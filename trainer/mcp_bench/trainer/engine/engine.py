@@ -106,6 +106,7 @@ class Engine(Decoder):
                 except Exception as error:  # a request that fails must not end the engine
                     self._fail(error)
         self._fail(BenchError("the engine was stopped"))
+        self._kept.clear()
 
     def _receive(self) -> None:
         """Take what was submitted; wait if there is nothing else to do."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import TrialSettings
@@ -63,6 +64,7 @@ def served(
         write_atomic(port_file, server.base_url.rpartition(":")[2].partition("/")[0])
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []
+        keep_role_keys(os.environ)
         with _variable("OPENAI_API_KEY", server.key):  # a command line would show it
             named = ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
             yield Endpoint(named, server.check)

@@ -24,11 +24,13 @@ class Recorder:
     def __init__(self) -> None:
         self._process: SupervisedProcess | None = None
         self._socket: socket.socket | None = None
+        self._closed = False
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._closed = True
         self.end()
 
     def run(self, arguments: Sequence[str], *, wrong: Sequence[int] = (), log: Path) -> Any:
@@ -43,6 +45,8 @@ class Recorder:
             StepFailedError: it failed.
             KeyboardInterrupt: the user pressed Ctrl-C.
         """
+        if self._closed:  # another thread may ask for the next recording when all is over
+            raise StepFailedError("nothing is recorded any more")
         order = {"arguments": arguments, "env": {**os.environ, **NO_FILES}, "log": str(log)}
         answer = self._obeyed(json.dumps(order).encode() + b"\n", log)
         if answer is None:

@@ -14,8 +14,7 @@ from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.refusals import can_learn
-from mcp_bench.trainer.rl.settings import check_used
+from mcp_bench.trainer.rl.start import check_learning
 
 
 def begin(
@@ -40,9 +39,7 @@ def begin(
     refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
-        asked = load_recipe(recipe, overrides)[1]
-        can_learn(asked)
-        check_used(settings.algorithm, asked.rl)
+        check_learning(load_recipe(recipe, overrides)[1], settings.algorithm)
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]
         if asked.lora is not None or asked.data.packing or asked.data.shared_prefix:

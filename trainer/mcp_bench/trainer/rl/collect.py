@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.own_clients.chat import Chat
@@ -89,6 +90,7 @@ class Rollouts:
             *more,
         ]
         arguments += isolation(self.settings.agent, self.settings.record_options, os.environ)
+        keep_role_keys(os.environ)
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
         begun, log = folder / f"{name}.begun", folder / "record.log"
         return record(begun, arguments, log, self.endpoint.engine.check, run=self.recorder.run)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
@@ -140,6 +140,8 @@ class _Run:
             where = f"The last good checkpoint is {last}" if last else "There is no checkpoint"
             why = f"step {step}: {error}. {where}"
             write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
+            for done in self.folder.step(step).glob("*.run.json"):
+                done.unlink()  # a resumed run attempts invalid episodes again
             raise CollapsedError(why) from None
         self.step = step
         if self.ahead is not None:
@@ -182,30 +184,36 @@ class _Run:
         attempts: list[Attempt] = []
         rows: list[Weighted] = []
         groups = flat = 0
+        wanted, tried = rl.groups, set[str]()
         for fill in range(1 + rl.refills):
-            wanted = rl.groups - (groups - flat)
-            if wanted <= 0:
+            tasks = self._tasks(place, fill, wanted, tried) if wanted else []
+            if not tasks:
                 break
-            tasks = self._tasks(place, fill, wanted)
+            tried.update(tasks)
+            wanted = 0
             made = self.rollouts.attempts(place, f"attempts-{fill}", tasks, self._seed(step, fill))
             for group in _groups(made):
                 rewards = [attempt.reward for attempt in group]
                 groups += 1
-                flat += self.algorithm.is_flat(group)
+                wanted += self.algorithm.is_flat(group)
                 weighed = self.algorithm.weigh(group, below=rl.below, anchored=rl.kl > 0, imitate=rl.imitate)
                 rows += weighed if self.hints is None else self.hints.add(group, weighed)
                 self.curriculum.learned(group[0].task, [reward for reward in rewards if reward is not None])
+            flat += wanted
             attempts += made
         if self.teacher is not None:
             self.teacher.check(self.rollouts, place, self._seed(step, 0), attempts)
         if self.settings.canaries:
-            tried = self.rollouts.attempts(place, "canaries", self.settings.canaries, self._seed(step, 99))
-            self.watch.check_canaries(tried)
+            made = self.rollouts.attempts(place, "canaries", self.settings.canaries, self._seed(step, 99))
+            self.watch.check_canaries(made)
         return attempts, rows, flat / max(1, groups)
 
-    def _tasks(self, place: Path, fill: int, count: int) -> list[str]:
-        """Return the tasks of a recording; a resumed one has those that it began with."""
-        drawn = list(dict.fromkeys(self.curriculum.draw(count)))
+    def _tasks(self, place: Path, fill: int, count: int, tried: Container[str]) -> list[str]:
+        """Return the tasks of a recording; a resumed one has those that it began with.
+
+        There are fewer than `count` if there are few tasks: none is tried twice in a step.
+        """
+        drawn = [task for task in dict.fromkeys(self.curriculum.draw(count)) if task not in tried]
         found = once(place / f"tasks-{fill}.json", lambda: {"tasks": drawn})
         return [str(task) for task in found["tasks"]]
 

@@ -118,7 +118,8 @@ class RL(Section):
     solved: what is solved already is then not forgotten."""
     kl: NonNegativeFloat = 0.0
     """Weight of the KL divergence to the start, which also counts on the attempts of flat groups: what is
-    not learned is then not forgotten. It is watched in any case."""
+    not learned is then not forgotten. With `rft`, it counts on solved attempts only, and with `sdpo` on those
+    with a hint. It is watched in any case."""
     row_tokens: PositiveInt = 8192
     """Most tokens of a micro-batch, with padding."""
     save_every: PositiveInt = 5

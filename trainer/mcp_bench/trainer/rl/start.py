@@ -8,11 +8,13 @@ from typing import Any
 
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.host import ROLES
 from mcp_bench.trainer.bases import located
-from mcp_bench.trainer.loop.commands import refuse_own
+from mcp_bench.trainer.loop.commands import given, refuse_own
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
-from mcp_bench.trainer.recipe import load_recipe, recipe_text
+from mcp_bench.trainer.methods import Algorithm
+from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
@@ -38,12 +40,11 @@ def begin(
         UnknownNameError: the recipe, the benchmark or a task is unknown.
     """
     _, loaded = load_recipe(recipe, overrides)
-    can_learn(loaded)
-    check_engine(loaded)
-    check_used(choices["algorithm"], loaded.rl)
+    check_learning(loaded, choices["algorithm"])
     folder = _whole(start)
     variables(choices["agent"], "")
     refuse_own(choices.get("record_options", ()), "train rl")
+    _check_roles(choices.get("record_options", ()))
     benchmark = choices["benchmark"]
     listed = {
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
@@ -59,6 +60,28 @@ def begin(
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made
+
+
+def check_learning(recipe: Recipe, algorithm: Algorithm) -> None:
+    """Check that a recipe can be learned with.
+
+    Raises:
+        WrongUseError: it cannot, or a setting has no effect with the algorithm.
+        MissingDependencyError: its engine is not installed.
+    """
+    can_learn(recipe)
+    check_engine(recipe)
+    check_used(algorithm, recipe.rl)
+
+
+def _check_roles(record_options: Sequence[str]) -> None:
+    """Refuse a model of a role without an endpoint: by default it would be asked of the policy."""
+    for role in ROLES:
+        model, endpoint = f"--{role}-model", f"--{role}-base-url"
+        if given(record_options, model) and not given(record_options, endpoint):
+            raise WrongUseError(
+                f"{model} after -- needs {endpoint} URL: OPENAI_BASE_URL is for the policy here"
+            )
 
 
 def _whole(name: Path) -> Path:

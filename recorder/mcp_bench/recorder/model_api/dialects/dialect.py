@@ -48,6 +48,10 @@ class Tokens:
     """Of the weights, where a policy is trained."""
 
 
+CUT = ("length", "max_tokens", "incomplete")
+"""What the APIs call the end of an answer by its limit of tokens."""
+
+
 @dataclass(frozen=True)
 class Reply:
     """An answer. `finish` is the API's own finish reason, or None if the answer is incomplete."""
@@ -59,6 +63,11 @@ class Reply:
     usage: Usage | None
     finish: str | None
     tokens: Tokens = Tokens()
+
+    @property
+    def cut(self) -> bool:
+        """Whether the limit of tokens ended it."""
+        return self.finish in CUT
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,10 @@ loses its gradient (https://arxiv.org/abs/2506.13585). `gspo`: clipped ratios of
 (https://arxiv.org/abs/2507.18071)."""
 
 
+MOST = 20.0
+"""Of a logarithm whose exponential is taken: what is larger has no gradient, where it would be infinite."""
+
+
 @dataclass(frozen=True)
 class Clipping:
     """Bounds of the ratio between the policy and the one that sampled."""
@@ -48,7 +52,7 @@ def policy_loss(
     if surrogate == "gspo":
         # the sequence's ratio as a value, each token's own gradient (equation 14 of the paper)
         logs = logprobs - logprobs.detach() + row_means(logs.detach(), rows)[rows]
-    ratio = logs.exp()
+    ratio = logs.clamp(max=MOST).exp()
     clipped = ratio.clamp(1 - bounds.below, 1 + bounds.above)
     if surrogate == "cispo":
         return -ratio.clamp(max=1 + bounds.above).detach() * advantages * logprobs
@@ -61,7 +65,7 @@ def kl_loss(logprobs: Tensor, reference: Tensor) -> Tensor:
     It is k3 of http://joschu.net/blog/kl-approx.html.
     """
     logs = reference - logprobs
-    return logs.exp() - 1 - logs
+    return logs.clamp(max=MOST).exp() - 1 - logs
 
 
 def trusted(logprobs: Tensor, sampled: Tensor, most: float) -> Tensor:

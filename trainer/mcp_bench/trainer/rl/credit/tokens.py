@@ -98,7 +98,7 @@ def read_sampled(reader: RunReader, episode: str) -> list[Sampled]:
                 prompt=tuple(tokens.prompt_ids),
                 tokens=tuple(tokens.ids),
                 logprobs=tuple(tokens.logprobs),
-                cut=reply is not None and reply.finish == "length",
+                cut=reply is not None and reply.cut,
             )
         )
     return found
