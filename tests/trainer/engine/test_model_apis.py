@@ -51,6 +51,13 @@ def served(checkpoint: Loaded) -> Iterator[tuple[TestClient, ScriptedEngine]]:
         yield client, engine
 
 
+@pytest.fixture(scope="module")
+def itself(checkpoint: Loaded) -> Iterator[TestClient]:
+    """Answers of the model, which nobody has scripted."""
+    with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:
+        yield client
+
+
 def request(agent: str) -> dict[str, Any]:
     made: dict[str, Any] = json.loads((REQUESTS / f"{agent}.json").read_text(encoding="utf-8"))
     return {**made, "model": "policy"} | (
@@ -200,26 +207,26 @@ def test_all_thoughts_of_an_answer_are_kept() -> None:
     ("chat", "max_tokens"), ("codex", "max_output_tokens"), ("claude-code", "max_tokens"),
 ])  # fmt: skip
 def test_an_answer_at_its_limit_is_cut_in_each_api(
-    checkpoint: Loaded, agent: str, key: str, stream: bool
+    itself: TestClient, agent: str, key: str, stream: bool
 ) -> None:
     """The trainer asks this of every answer: what was cut is not learned from."""
-    with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:
-        said = reply(agent, ask(client, agent, {**request(agent), key: 1}, stream=stream))
+    asked = {"model": "policy", key: 1}
+    asked |= {"input": "Go."} if agent == "codex" else {"messages": ASKED["messages"]}
+    said = reply(agent, ask(itself, agent, asked, stream=stream))
     assert said.cut and said.tokens.ids is not None and len(said.tokens.ids) == 1
 
 
-def test_a_stop_sequence_is_named(checkpoint: Loaded) -> None:
+def test_a_stop_sequence_is_named(itself: TestClient) -> None:
     asked = {**ASKED, "temperature": 1, "seed": 1}
-    with TestClient(make_app(checkpoint, "policy", policy=Policy(lambda: "7"))) as client:
-        text = reply("claude-code", ask(client, "claude-code", asked, stream=False)).text
-        stop = next(letter for letter in text[1:] if letter.isascii() and letter != text[0])
-        for stream in (False, True):
-            body = {**asked, "stop_sequences": ["never", stop]}
-            made = ask(client, "claude-code", body, stream=stream)
-            assert (made["stop_reason"], made["stop_sequence"]) == ("stop_sequence", stop)
-            assert reply("claude-code", made).text == text[: text.index(stop)]
-        cut = ask(client, "claude-code", {**asked, "max_tokens": 1}, stream=False)
-        assert (cut["stop_reason"], cut["stop_sequence"]) == ("max_tokens", None)
+    text = reply("claude-code", ask(itself, "claude-code", asked, stream=False)).text
+    stop = next(letter for letter in text[1:] if letter.isascii() and letter != text[0])
+    for stream in (False, True):
+        body = {**asked, "stop_sequences": ["never", stop]}
+        made = ask(itself, "claude-code", body, stream=stream)
+        assert (made["stop_reason"], made["stop_sequence"]) == ("stop_sequence", stop)
+        assert reply("claude-code", made).text == text[: text.index(stop)]
+    cut = ask(itself, "claude-code", {**asked, "max_tokens": 1}, stream=False)
+    assert (cut["stop_reason"], cut["stop_sequence"]) == ("max_tokens", None)
 
 
 def test_tokens_of_half_a_character_have_their_bytes(checkpoint: Loaded) -> None:
