@@ -101,9 +101,7 @@ class RowLayer(CacheLayerMixin):
         self, key_states: torch.Tensor, value_states: torch.Tensor, *args: Any, **kwargs: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         rows = self._rows
-        if not self.is_initialized or (self._tensor(0).shape[0], self._tensor(0).shape[2]) != rows.capacity:
-            self.lazy_initialization(key_states, value_states)
-        both = self._tensor(0), self._tensor(1)
+        both = self._with_room(key_states, value_states)
         if rows.filling is not None:
             row, seen = rows.filling, rows.seen
             until = seen + key_states.shape[2]
@@ -133,13 +131,17 @@ class RowLayer(CacheLayerMixin):
         return self._tensor(0)[row, :, :length].clone(), self._tensor(1)[row, :, :length].clone()
 
     def put(self, row: int, keys: torch.Tensor, values: torch.Tensor) -> None:
+        for kept, new in zip(self._with_room(keys[None], values[None]), (keys, values), strict=True):
+            kept[row, :, : new.shape[1]] = new
+
+    def _with_room(self, keys: torch.Tensor, values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the layer's keys and values, with the capacity that all rows have."""
         if (
             not self.is_initialized
             or (self._tensor(0).shape[0], self._tensor(0).shape[2]) != self._rows.capacity
         ):
-            self.lazy_initialization(keys[None], values[None])
-        self._tensor(0)[row, :, : keys.shape[1]] = keys
-        self._tensor(1)[row, :, : values.shape[1]] = values
+            self.lazy_initialization(keys, values)
+        return self._tensor(0), self._tensor(1)
 
     def _tensor(self, which: int) -> torch.Tensor:
         found = (self.keys, self.values)[which]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,7 +15,7 @@ from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
-from mcp_bench.trainer.loop.training import NothingTrainedError, train_model, train_rl
+from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, train_model
 from mcp_bench.trainer.recipe import load_recipe
 
 
@@ -67,31 +66,14 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
     """
     place = folder.generation(number)
     out, ids = place / "train", place / "tasks.txt"
-    recipe = load_recipe(str(folder.recipe))[1]
     recordings = Recordings(folder, settings)
-    if (out / "settings.json").is_file():
-        arguments = ["--resume", str(out)]
-    else:
-        rl = recipe.rl
+    if not (out / "settings.json").is_file():
+        rl = load_recipe(str(folder.recipe))[1].rl
         recordings.check_budget(settings.rl_steps * rl.groups * rl.attempts * (1 + rl.refills))
-        shutil.rmtree(out, ignore_errors=True)  # left by a stopped attempt
         ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
-        arguments = [
-            *(
-                str(folder.recipe),
-                "--start",
-                str(recordings.weights(best)),
-                "--benchmark",
-                settings.benchmark,
-            ),
-            *("--tasks", str(ids), "--steps", str(settings.rl_steps), "--jobs", str(settings.jobs)),
-            *("--seed", str(settings.seed), "--out", str(out)),
-            *("--", *recordings.options(best)),
-        ]
-    try:
-        done = train_rl(folder.recipe, out, ["--json", *arguments])
-    except FruitlessStepError:
-        return {"model": None, "why": "a guard stopped learning from reward", "spent": _spent(out)}
+    options = ["--benchmark", settings.benchmark, "--steps", str(settings.rl_steps)]
+    options += ["--jobs", str(settings.jobs), "--seed", str(settings.seed), "--", *recordings.options(best)]
+    done = learn_online(folder.recipe, recordings.weights(best), ids, out, options)
     return {**done, "spent": _spent(out)}
 
 

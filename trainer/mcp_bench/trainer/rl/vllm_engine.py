@@ -17,7 +17,7 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -96,20 +96,15 @@ def with_engine(loaded: Loaded, folder: Path, recipe: Recipe) -> Loaded:
 class VllmEngine(Decoder):
     """A vLLM server with the weights of a model of this process."""
 
-    def __init__(
-        self, loaded: Loaded, folder: Path, recipe: Recipe,
-        weights: Callable[[], Mapping[str, Any]] | None = None,
-    ) -> None:  # fmt: skip
+    def __init__(self, loaded: Loaded, folder: Path, recipe: Recipe) -> None:
         """Prepare. Opening the context writes the weights, and starts the server.
 
         Args:
             loaded: the model with its tokenizer.
             folder: where its weights are written; the server reads them there.
             recipe: the server's devices and the precision.
-            weights: returns the complete weights. Default: the model's own state dict.
         """
         self._loaded, self._folder, self._recipe = loaded, folder, recipe
-        self._weights = loaded.model.state_dict if weights is None else weights
         kept = {loaded.tokenizer.convert_tokens_to_ids(mark) for mark in loaded.parser.marks}
         self._hidden = frozenset(loaded.tokenizer.all_special_ids) - kept
         self._ends = frozenset(loaded.ends)
@@ -178,7 +173,7 @@ class VllmEngine(Decoder):
         vLLM's CPU build packs the head when it starts, and does not pack a tied one again when it loads new
         weights: it would go on with the old head.
         """
-        model, weights = self._loaded.model, dict(self._weights())
+        model, weights = self._loaded.model, self._loaded.model.state_dict()
         for name in model._tied_weights_keys or ():
             if name in weights:
                 weights[name] = torch.empty_like(weights[name], device="cpu").copy_(weights[name])
