@@ -116,9 +116,7 @@ def test_tips_stay_if_the_model_stops_answering(recorded: Bench, tmp_path: Path)
     assert list(read_harness(tmp_path / "some").tips.values()) == ["Look first."]
 
 
-def test_answers_without_a_tip_stay_if_the_model_stops_answering(
-    recorded: Bench, tmp_path: Path, bench_home: Path
-) -> None:
+def test_answers_without_a_tip_stay_if_the_model_stops_answering(recorded: Bench, tmp_path: Path) -> None:
     """They are paid for: the same command goes on with them."""
     options = ("--split", "train", "--limit", "2", "--agent-option", "drop=1")
     recorded.run("record", "--agent", "oracle", *options)

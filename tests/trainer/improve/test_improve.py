@@ -220,6 +220,7 @@ def test_a_spent_budget_stops_and_a_larger_one_goes_on(tmp_path: Path) -> None:
 def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
     own = ("--agent", "chat")  # the last one counts
+    learns = ("--recipe", "tiny-cpu-grpo", "--set=model.base=x", "--rl-steps=3")
     wrong: list[tuple[list[str | Path], str]] = [
         ([], "who proposes changes? Name an agent with --feedback-agent"),
         (["--candidate", good, "--policy", "rul"], "unknown policy 'rul' (did you mean rule?)"),
@@ -239,6 +240,10 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         (["--candidate", good, "--", "--repeat=3"], "--repeat=3 after -- is chosen by improve itself"),
         (["--candidate", good, "--", "--model", "m"], "--model after -- is chosen by improve itself"),
         (["--candidate", good, "--", "--dry-run"], "--dry-run after -- is chosen by improve itself"),
+        (
+            ["--candidate", good, *learns, *own, "--", "--judge-model", "m"],
+            "--judge-model after -- needs --judge-base-url URL",
+        ),
     ]
     for options, reason in wrong:
         result = improved(tmp_path, *options)

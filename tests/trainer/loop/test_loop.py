@@ -106,6 +106,10 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
             "rl.ahead=1 samples while weights change",
         ),
         (
+            ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--", "--user-model", "m"],
+            "--user-model after -- needs --user-base-url URL",
+        ),
+        (
             [
                 "--recipe",
                 "tiny-cpu",

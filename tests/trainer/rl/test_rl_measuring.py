@@ -116,19 +116,22 @@ class Broken(Recordings):
     """Every attempt is invalid."""
 
     def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        self.made.append("read" if (folder / f"{name}.run.json").is_file() else "recorded")
         (folder / f"{name}.run.json").write_text("{}")
-        (folder / f"{name}.begun").write_text("{}")
         return [Attempt("ep_1", task, (), None) for task in tasks]
 
 
 def test_a_resumed_run_attempts_invalid_episodes_again(
     folder: RLFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The list of runs stays, so that the recording goes on; its result does not."""
-    monkeypatch.setattr(run, "Rollouts", lambda *_: Broken([Episode()]))
-    with pytest.raises(CollapsedError, match="invalid"):
-        run.learn(folder, RECIPE, lambda line: None)
-    assert [path.name for path in folder.step(1).glob("attempts*")] == ["attempts-0.begun"]
+    """Until then, the step that a guard stopped has its recordings, for its report."""
+    broken = Broken([Episode()])
+    monkeypatch.setattr(run, "Rollouts", lambda *_: broken)
+    for _ in range(2):
+        with pytest.raises(CollapsedError, match="invalid"):
+            run.learn(folder, RECIPE, lambda line: None)
+        assert (folder.step(1) / "attempts-0.run.json").is_file()
+    assert broken.made == ["dev 0", "recorded", "recorded"]
 
 
 def test_a_flat_group_is_replaced_by_another_task_only(

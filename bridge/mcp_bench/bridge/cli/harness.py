@@ -229,11 +229,10 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
         )
     folders = [str(folder.resolve())]
     for number, part in enumerate(parts, 1):
-        if files := left_out(whole.files, part):
-            made = out / f"without-{number}"
-            write_edited(files, made)
-            folders.append(str(made.resolve()))
-            click.echo(sanitize_line(f"{made}: without {part}"))
+        made = out / f"without-{number}"
+        write_edited(left_out(whole.files, part), made)
+        folders.append(str(made.resolve()))
+        click.echo(sanitize_line(f"{made}: without {part}"))
     matrix = {
         "name": f"without-{whole.version}",
         "record": {"split": "dev", "repeat": repeat, "harness": folders},

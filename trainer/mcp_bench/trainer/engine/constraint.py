@@ -51,7 +51,7 @@ class Grammars:
         self._tokenizer = tokenizer
         self._ends = frozenset(ends)
         self._made: dict[str, str] = {}
-        self._fresh: dict[str, llguidance.LLMatcher] = {}
+        self._fresh: dict[tuple[str, str], llguidance.LLMatcher] = {}
         self._accepted: dict[str, bool] = {}
 
     def calls(self, tools: Tools, *, required: bool, several: bool, opened: bool) -> str:
@@ -74,11 +74,11 @@ class Grammars:
 
     def matcher(self, grammar: str, head: str = "") -> llguidance.LLMatcher:
         """Return a matcher for a grammar, or for `head` and then the grammar."""
-        grammar = grammar.replace(HEAD, json.dumps(head, ensure_ascii=False))
-        if (fresh := self._fresh.get(grammar)) is None:
+        if (fresh := self._fresh.get((grammar, head))) is None:
             if len(self._fresh) >= GRAMMARS:
                 self._fresh.clear()
-            fresh = self._fresh[grammar] = llguidance.LLMatcher(self.tokens, grammar, log_level=0)
+            whole = grammar.replace(HEAD, json.dumps(head, ensure_ascii=False))
+            fresh = self._fresh[grammar, head] = llguidance.LLMatcher(self.tokens, whole, log_level=0)
         return fresh.deep_copy()  # a thousand times as fast as a new one
 
     def _make(self, tools: Tools, required: bool, several: bool, opened: bool) -> str:

@@ -146,7 +146,8 @@ class Recordings:
         Raises:
             BudgetSpentError: nothing is left of something, or not enough for so many episodes.
         """
-        budget, spent, others = self._settings.budget, self.spent(), self.spent(without=resumed)
+        budget, spent = self._settings.budget, self.spent()
+        others = self.spent(without=resumed) if resumed else spent
         if budget.episodes is not None and others["episodes"] + episodes > budget.episodes:
             raise BudgetSpentError(
                 f"{others['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"

@@ -21,6 +21,7 @@ from mcp_bench.trainer.loop.commands import refuse_own, run
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.start import check_learning
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""
@@ -69,10 +70,14 @@ def begin(
     _check_model_options(settings)
     _check_feedback(settings)
     refuse_own(settings.record_options, "improve", OURS)
-    if settings.recipe and load_recipe(settings.recipe, overrides)[1].model.base is None:
-        raise WrongUseError(
-            f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
-        )
+    if settings.recipe:
+        loaded = load_recipe(settings.recipe, overrides)[1]
+        if loaded.model.base is None:
+            raise WrongUseError(
+                f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
+            )
+        if settings.rl_steps:
+            check_learning(loaded, "grpo", settings.record_options)
     recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
     if recipe is None and overrides:
         raise WrongUseError("--set needs --recipe")

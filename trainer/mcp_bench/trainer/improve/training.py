@@ -71,7 +71,7 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
         rl = load_recipe(str(folder.recipe))[1].rl
         recordings.check_budget(settings.rl_steps * rl.groups * rl.attempts * (1 + rl.refills))
         ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
-    options = ["--benchmark", settings.benchmark, "--steps", str(settings.rl_steps)]
+    options = ["--algorithm", "grpo", "--benchmark", settings.benchmark, "--steps", str(settings.rl_steps)]
     options += ["--jobs", str(settings.jobs), "--seed", str(settings.seed), "--", *recordings.options(best)]
     done = learn_online(folder.recipe, recordings.weights(best), ids, out, options)
     return {**done, "spent": _spent(out)}

@@ -33,7 +33,7 @@ CHOSEN = (
     *("--limit", "--model", "--path", "--prompt", "--prompt-file", "--repeat", "--resume", "--seed"),
     *("--server", "--split", "--tag", "--task"),
 )
-"""Options of `record` that a command chooses itself whose recordings they are."""
+"""Options of `record` that commands with recordings of their own choose themselves."""
 
 
 class StepFailedError(BenchError):

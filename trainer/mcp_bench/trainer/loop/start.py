@@ -39,7 +39,7 @@ def begin(
     refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
-        check_learning(load_recipe(recipe, overrides)[1], settings.algorithm)
+        check_learning(load_recipe(recipe, overrides)[1], settings.algorithm, settings.record_options)
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]
         if asked.lora is not None or asked.data.packing or asked.data.shared_prefix:

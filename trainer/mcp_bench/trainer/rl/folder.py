@@ -132,9 +132,15 @@ class RLFolder:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def keep_steps(self, last: int) -> None:
-        """Forget what came after a step. A recording of the next one goes on: its policy is the same."""
+        """Forget what came after a step. A recording of the next one goes on: its policy is the same.
+
+        If a guard stopped the run, the recording attempts its invalid episodes again.
+        """
         kept: Sequence[dict[str, Any]] = [line for line in self.lines() if line["step"] <= last]
         write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
         for path in (self.path / "steps").glob("*"):
             if int(path.name) > last + 1:
                 shutil.rmtree(path)
+        if self.stopped.is_file():
+            for done in self.step(last + 1).glob("*.run.json"):
+                done.unlink()

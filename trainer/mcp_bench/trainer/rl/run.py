@@ -140,8 +140,6 @@ class _Run:
             where = f"The last good checkpoint is {last}" if last else "There is no checkpoint"
             why = f"step {step}: {error}. {where}"
             write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
-            for done in self.folder.step(step).glob("*.run.json"):
-                done.unlink()  # a resumed run attempts invalid episodes again
             raise CollapsedError(why) from None
         self.step = step
         if self.ahead is not None:

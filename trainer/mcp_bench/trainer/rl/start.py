@@ -40,11 +40,10 @@ def begin(
         UnknownNameError: the recipe, the benchmark or a task is unknown.
     """
     _, loaded = load_recipe(recipe, overrides)
-    check_learning(loaded, choices["algorithm"])
+    check_learning(loaded, choices["algorithm"], choices.get("record_options", ()))
     folder = _whole(start)
     variables(choices["agent"], "")
     refuse_own(choices.get("record_options", ()), "train rl")
-    _check_roles(choices.get("record_options", ()))
     benchmark = choices["benchmark"]
     listed = {
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
@@ -62,25 +61,22 @@ def begin(
     return made
 
 
-def check_learning(recipe: Recipe, algorithm: Algorithm) -> None:
+def check_learning(recipe: Recipe, algorithm: Algorithm, record_options: Sequence[str]) -> None:
     """Check that a recipe can be learned with.
 
     Raises:
-        WrongUseError: it cannot, or a setting has no effect with the algorithm.
+        WrongUseError: it cannot, a setting has no effect with the algorithm, or a model of a role has no
+            endpoint of its own: by default, the policy's would be asked for it.
         MissingDependencyError: its engine is not installed.
     """
     can_learn(recipe)
     check_engine(recipe)
     check_used(algorithm, recipe.rl)
-
-
-def _check_roles(record_options: Sequence[str]) -> None:
-    """Refuse a model of a role without an endpoint: by default it would be asked of the policy."""
     for role in ROLES:
         model, endpoint = f"--{role}-model", f"--{role}-base-url"
         if given(record_options, model) and not given(record_options, endpoint):
             raise WrongUseError(
-                f"{model} after -- needs {endpoint} URL: OPENAI_BASE_URL is for the policy here"
+                f"{model} after -- needs {endpoint} URL: OPENAI_BASE_URL names the policy while it learns"
             )
 
 

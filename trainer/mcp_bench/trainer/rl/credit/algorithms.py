@@ -100,7 +100,7 @@ class Algorithm:
         """
         if self.teacher is not None:
             return [
-                Weighted(row, distillation=1.0, solved=attempt.strict)
+                Weighted(row, distillation=1.0, solved=attempt.solved)
                 for attempt in group
                 if attempt.reward is not None
                 for row in attempt.rows
