@@ -100,6 +100,38 @@ def test_greedy_answers_are_those_of_generate(kind: str, tmp_path: Path) -> None
     assert [one.cached for one in again] == ([0] * 5 if separate else [len(prompt) - 1 for prompt in prompts])
 
 
+def test_the_settings_of_one_request_do_not_change_the_answer_to_another(tmp_path: Path) -> None:
+    """Decoded together, requests with different settings get what each gets alone."""
+    loaded = load(random_checkpoint("qwen3", tmp_path), calls="hermes", device="cpu")
+    random = torch.Generator().manual_seed(3)
+    settings = [
+        (Sampling(temperature=temperature, repetition_penalty=penalty, seed=seed, **cuts), top, mode)
+        for temperature in (0.0, 0.7)
+        for penalty in (1.0, 1.3)
+        for cuts in ({"top_k": 5}, {"top_p": 0.6}, {"min_p": 0.2, "top_k": 30})
+        for seed, top, mode in ((1, None, "raw_logprobs"), (2, 3, "policy_logprobs"), (3, 0, "raw_logprobs"))
+    ]
+    prompts = [torch.randint(7, 260, (5 + at % 4,), generator=random).tolist() for at in range(len(settings))]
+
+    def asked() -> list[Request]:
+        return [
+            Request(prompt, sampling, NEW, top_logprobs=top, logprobs_mode=mode)
+            for prompt, (sampling, top, mode) in zip(prompts, settings, strict=True)
+        ]
+
+    with loaded.engine as engine:
+        together = engine.complete(asked())
+        alone = [engine.complete([one])[0] for one in asked()]
+    assert [one.tokens for one in together] == [one.tokens for one in alone]
+    for one, other, (_, top, _) in zip(together, alone, settings, strict=True):
+        assert len(one.chosen) == (0 if top is None else len(one.tokens))
+        for found, expected in zip(one.chosen, other.chosen, strict=True):
+            assert found.logprob == pytest.approx(expected.logprob, abs=1e-4)
+            assert [token for token, _ in found.top] == [token for token, _ in expected.top]
+            assert len(found.top) == top
+    assert len({one.tokens for one in together}) > len(settings) // 2  # seeds, cuts and penalties matter
+
+
 def test_16_bits_leave_the_rotary_frequencies_in_32(tmp_path: Path) -> None:
     """Rounded, they turn positions in the hundreds by radians too far."""
     folder = random_checkpoint("llama", tmp_path, max_position_embeddings=2048)

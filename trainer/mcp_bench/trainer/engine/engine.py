@@ -15,8 +15,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.chat.calls import AnswerParser
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.kept import KeptPrefixes, KeyValues, shared
-from mcp_bench.trainer.engine.sampling import Chosen
-from mcp_bench.trainer.engine.sequence import Decoding, Request
+from mcp_bench.trainer.engine.sequence import Decoding, Request, choose_next
 
 CHUNK = 512
 """Prompt tokens that are read between two steps."""
@@ -157,7 +156,7 @@ class Engine(Decoder):
         if end == len(known):
             self._reading = None
             self._decoding.append(one)
-            one.choose(scores)
+            choose_next([one], scores[None])
             self._finish(len(self._decoding) - 1)
         return end - start
 
@@ -199,13 +198,7 @@ class Engine(Decoder):
             return
         self._make_room()
         tokens = torch.tensor([one.tokens[-1] for one in self._decoding], device=self._device)
-        scores = self._caches.step(tokens)
-        likeliest = scores.argmax(dim=-1).tolist()
-        for one, token, own in zip(self._decoding, likeliest, scores, strict=True):
-            if one.plain:
-                one.add(Chosen(token))
-            else:
-                one.choose(own)
+        choose_next(self._decoding, self._caches.step(tokens))
         for row in range(len(self._decoding) - 1, -1, -1):
             self._finish(row)
 

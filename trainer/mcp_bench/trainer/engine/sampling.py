@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -43,7 +44,7 @@ class Chosen:
 
 
 class Sampler:
-    """Chooses the tokens of one request. It has a random generator of its own."""
+    """The settings of one request, and a random generator of its own."""
 
     def __init__(
         self, settings: Sampling, *, top_logprobs: int | None = None, mode: Logprobs = "raw_logprobs"
@@ -59,74 +60,81 @@ class Sampler:
                 grammar, which is what a trainer computes again; the token itself is never cut. With
                 temperature 0, it is taken as 1.
         """
-        self._settings = settings
-        self._top, self._mode = top_logprobs, mode
-        self._random = torch.Generator()
+        self.settings, self.top, self.mode = settings, top_logprobs, mode
+        self.alike = (replace(settings, seed=None), top_logprobs, mode)
+        """Requests for which this is the same may be given to `choose` together."""
+        self.random = torch.Generator()
         if settings.seed is None:
-            self._random.seed()
+            self.random.seed()
         else:
-            self._random.manual_seed(settings.seed)
+            self.random.manual_seed(settings.seed)
 
-    @property
-    def plain(self) -> bool:
-        """Whether the token is simply the most likely one, and nothing else is reported."""
-        return (
-            self._settings.temperature == 0 and self._top is None and self._settings.repetition_penalty == 1
-        )
 
-    def choose(self, scores: torch.Tensor, seen: torch.Tensor, allowed: torch.Tensor | None) -> Chosen:
-        """Return the next token.
+def choose(
+    samplers: Sequence[Sampler], scores: torch.Tensor, seen: Sequence[Sequence[int]],
+    allowed: torch.Tensor | None,
+) -> list[Chosen]:  # fmt: skip
+    """Return the next token of each request.
 
-        Args:
-            scores: the model's scores, shape (vocabulary,), float32.
-            seen: the tokens so far, prompt and answer, shape (tokens,). Only the repetition penalty needs
-                them.
-            allowed: which tokens the grammar allows, shape (vocabulary,), bool; None allows all.
-        """
-        own, settings = scores, self._settings
-        if settings.repetition_penalty != 1:
-            before = scores[seen]
-            factor = settings.repetition_penalty
-            scores = scores.index_put((seen,), torch.where(before < 0, before * factor, before / factor))
-        if allowed is not None:
-            scores = scores.masked_fill(~allowed, -torch.inf)
-        changed = scores is not own
-        if settings.temperature == 0:
-            token = int(scores.argmax())
-        else:
-            scores = cut(scores / settings.temperature, settings)
-            token = self._draw(scores)
-        if self._top is None:
-            return Chosen(token)
-        if self._mode == "policy_logprobs" and changed:
-            scaled = own / (settings.temperature or 1.0)
-            scores = cut(scaled, settings)
-            scores[token] = scaled[token]
-        logs = torch.log_softmax(own if self._mode == "raw_logprobs" else scores, dim=-1)
-        values, tokens = logs.topk(self._top) if self._top else (logs[:0], logs[:0].long())
-        top = tuple(zip(tokens.tolist(), values.tolist(), strict=True))
-        return Chosen(token, float(logs[token]), top)
+    Args:
+        samplers: those of the requests, which are alike.
+        scores: the model's scores, shape (requests, vocabulary), float32.
+        seen: the tokens so far of each request, prompt and answer. Only the repetition penalty needs them.
+        allowed: which tokens the grammars allow, shape (requests, vocabulary), bool; None allows all.
+    """
+    own, first = scores, samplers[0]
+    settings = first.settings
+    if settings.repetition_penalty != 1:
+        rows = zip(scores, seen, strict=True)
+        scores = torch.stack([_penalised(row, there, settings.repetition_penalty) for row, there in rows])
+    if allowed is not None:
+        scores = scores.masked_fill(~allowed, -torch.inf)
+    changed = scores is not own
+    if settings.temperature == 0:
+        tokens = scores.argmax(dim=-1)
+    else:
+        scores = cut(scores / settings.temperature, settings)
+        tokens = _draw(scores, [sampler.random for sampler in samplers])
+    if first.top is None:
+        return [Chosen(token) for token in tokens.tolist()]
+    at = tokens[:, None]
+    if first.mode == "policy_logprobs" and changed:
+        scaled = own / (settings.temperature or 1.0)
+        scores = cut(scaled, settings).scatter(-1, at, scaled.gather(-1, at))
+    logs = torch.log_softmax(own if first.mode == "raw_logprobs" else scores, dim=-1)
+    values, most = (kept.tolist() for kept in logs.topk(first.top))
+    tops = [tuple(zip(*pair, strict=True)) for pair in zip(most, values, strict=True)]
+    picked = logs.gather(-1, at)[:, 0].tolist()
+    return [Chosen(*one) for one in zip(tokens.tolist(), picked, tops, strict=True)]
 
-    def _draw(self, scores: torch.Tensor) -> int:
-        """Draw a token by inverting the distribution function: one random number for each token.
 
-        Tokens keep the vocabulary's order, so a rounding error in the scores, which other requests in the
-        batch may cause, moves the choice only if the number falls on a boundary.
-        """
-        sums = scores.double().softmax(dim=-1).cumsum(dim=-1)
-        number = torch.rand(1, generator=self._random, dtype=torch.float64).to(sums.device) * sums[-1]
-        return min(int(torch.searchsorted(sums, number, right=True)), len(sums) - 1)
+def _penalised(scores: torch.Tensor, seen: Sequence[int], factor: float) -> torch.Tensor:
+    tokens = torch.tensor(seen, device=scores.device)
+    before = scores[tokens]
+    return scores.index_put((tokens,), torch.where(before < 0, before * factor, before / factor))
+
+
+def _draw(scores: torch.Tensor, generators: Sequence[torch.Generator]) -> torch.Tensor:
+    """Draw tokens by inverting the distribution function: one random number for each token.
+
+    Tokens keep the vocabulary's order, so a rounding error in the scores, which other requests in the
+    batch may cause, moves the choice only if the number falls on a boundary.
+    """
+    sums = scores.double().softmax(dim=-1).cumsum(dim=-1)
+    numbers = torch.stack([torch.rand(1, generator=one, dtype=torch.float64) for one in generators])
+    at = torch.searchsorted(sums, numbers.to(sums.device) * sums[:, -1:], right=True)[:, 0]
+    return at.clamp(max=sums.shape[-1] - 1)
 
 
 def cut(scores: torch.Tensor, settings: Sampling) -> torch.Tensor:
-    """Return scores with the tokens at -inf that `top_k`, `top_p` and `min_p` leave out."""
-    if 0 < settings.top_k < len(scores):
-        scores = scores.masked_fill(scores < scores.topk(settings.top_k).values[-1], -torch.inf)
+    """Return scores, (requests, vocabulary), with -inf for the tokens that the settings leave out."""
+    if 0 < settings.top_k < scores.shape[-1]:
+        scores = scores.masked_fill(scores < scores.topk(settings.top_k).values[:, -1:], -torch.inf)
     if settings.top_p < 1:
         ordered, order = scores.softmax(dim=-1).sort(descending=True)
         without = ordered.cumsum(dim=-1) - ordered >= settings.top_p
-        without[0] = False
-        scores = scores.masked_fill(torch.zeros_like(without).scatter(0, order, without), -torch.inf)
+        without[:, 0] = False
+        scores = scores.masked_fill(torch.zeros_like(without).scatter(-1, order, without), -torch.inf)
     if settings.min_p > 0:
         scores = scores.masked_fill(unlikely(scores, settings.min_p), -torch.inf)
     return scores

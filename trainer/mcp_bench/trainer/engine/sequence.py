@@ -10,7 +10,7 @@ from typing import Any, Literal
 import torch
 
 from mcp_bench.trainer.engine.constraint import Constraint
-from mcp_bench.trainer.engine.sampling import Chosen, Logprobs, Sampler, Sampling
+from mcp_bench.trainer.engine.sampling import Chosen, Logprobs, Sampler, Sampling, choose
 
 FinishReason = Literal["stop", "length"]
 UNFINISHED = "\ufffd"
@@ -104,7 +104,7 @@ class Decoding:
         self.finish_reason: FinishReason | None = None
         self._stop: str | None = None
         self._ends = ends
-        self._sampler = Sampler(
+        self.sampler = Sampler(
             request.sampling, top_logprobs=request.top_logprobs, mode=request.logprobs_mode
         )
         self._chosen: list[Chosen] = []
@@ -116,33 +116,6 @@ class Decoding:
     def known(self) -> list[int]:
         """The tokens of the prompt, and those of the answer so far."""
         return [*self.request.prompt, *self.tokens]
-
-    @property
-    def plain(self) -> bool:
-        """Whether the next token is simply the most likely one."""
-        return self._sampler.plain and self.request.constraint is None
-
-    def choose(self, scores: torch.Tensor) -> None:
-        """Choose the next token from the model's scores, shape (vocabulary,), and add it."""
-        constraint = self.request.constraint
-        allowed = None if constraint is None else constraint.allowed(len(scores))
-        allowed = None if allowed is None else allowed.to(scores.device)
-        penalty = self.request.sampling.repetition_penalty != 1  # it alone needs the tokens so far
-        seen = torch.tensor(self.known if penalty else [], device=scores.device)
-        while True:
-            chosen = self._sampler.choose(scores, seen, allowed)
-            text = self._text
-            if constraint is None or constraint.take(
-                chosen.token, text, text + self._writer.peek(chosen.token)
-            ):
-                break
-            allowed = (
-                torch.ones(len(scores), dtype=torch.bool, device=scores.device)
-                if allowed is None
-                else allowed
-            )
-            allowed[chosen.token] = False  # it would begin a call that cannot be completed
-        self.add(chosen)
 
     def add(self, chosen: Chosen) -> None:
         """Add a token, and see whether it ends the answer."""
@@ -164,6 +137,16 @@ class Decoding:
         elif self.request.on_text is not None:
             self._show(self.request.on_text)
 
+    def allowed(self, vocabulary: int) -> torch.Tensor | None:
+        """Return which tokens may come next, shape (vocabulary,), bool; None allows all."""
+        constraint = self.request.constraint
+        return None if constraint is None else constraint.allowed(vocabulary)
+
+    def takes(self, token: int) -> bool:
+        """Tell the constraint of a token, and return whether it may stand here."""
+        constraint, text = self.request.constraint, self._text
+        return constraint is None or constraint.take(token, text, text + self._writer.peek(token))
+
     def completion(self) -> Completion:
         """Return the finished answer."""
         return Completion(
@@ -180,3 +163,36 @@ class Decoding:
         if certain > self._sent:
             self._sent = certain
             on_text(self._text[:certain])
+
+
+def choose_next(sequences: Sequence[Decoding], scores: torch.Tensor) -> None:
+    """Choose the next token of each sequence from the model's scores, and add it.
+
+    Args:
+        sequences: the answers.
+        scores: of shape (sequences, vocabulary), float32.
+    """
+    alike: dict[Any, list[int]] = {}
+    for row, one in enumerate(sequences):
+        alike.setdefault(one.sampler.alike, []).append(row)
+    for rows in alike.values():
+        _choose_alike([sequences[row] for row in rows], scores if len(alike) == 1 else scores[rows])
+
+
+def _choose_alike(sequences: Sequence[Decoding], scores: torch.Tensor) -> None:
+    masks = [one.allowed(scores.shape[-1]) for one in sequences]
+    allowed = None
+    if any(mask is not None for mask in masks):
+        everything = torch.ones(scores.shape[-1], dtype=torch.bool)
+        allowed = torch.stack([everything if mask is None else mask for mask in masks]).to(scores.device)
+    penalty = sequences[0].request.sampling.repetition_penalty != 1  # it alone needs the tokens so far
+    seen = [one.known if penalty else [] for one in sequences]
+    chosen = choose([one.sampler for one in sequences], scores, seen, allowed)
+    for row, (one, new) in enumerate(zip(sequences, chosen, strict=True)):
+        here = slice(row, row + 1)
+        left = None if allowed is None else allowed[here]
+        while not one.takes(new.token):  # it would begin a call that cannot be completed
+            left = torch.ones_like(scores[here], dtype=torch.bool) if left is None else left
+            left[0, new.token] = False
+            [new] = choose([one.sampler], scores[here], seen[here], left)
+        one.add(new)
