@@ -108,8 +108,9 @@ def test_the_settings_of_one_request_do_not_change_the_answer_to_another(tmp_pat
         (Sampling(temperature=temperature, repetition_penalty=penalty, seed=seed, **cuts), top, mode)
         for temperature in (0.0, 0.7)
         for penalty in (1.0, 1.3)
-        for cuts in ({"top_k": 5}, {"top_p": 0.6}, {"min_p": 0.2, "top_k": 30})
-        for seed, top, mode in ((1, None, "raw_logprobs"), (2, 3, "policy_logprobs"), (3, 0, "raw_logprobs"))
+        for cuts in ({"top_p": 0.6}, {"min_p": 0.2, "top_k": 5})
+        for top, mode in ((None, "raw_logprobs"), (3, "policy_logprobs"), (0, "raw_logprobs"))
+        for seed in (1, 2)
     ]
     prompts = [torch.randint(7, 260, (5 + at % 4,), generator=random).tolist() for at in range(len(settings))]
 
