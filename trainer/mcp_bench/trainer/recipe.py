@@ -62,6 +62,7 @@ class ModelSource(Section):
     """The base model: a folder, a fetched base, a Hub name, or `null` for random weights."""
 
     base: Base | None
+    """Folder, fetched base, Hub name, or GGUF file. `null`: random weights."""
     tokenizer: Base | None = None
     """Folder or Hub name of the tokenizer. Default: the base model's."""
     chat_template: str | None = None
@@ -71,8 +72,8 @@ class ModelSource(Section):
     thinking: bool | None = None
     """Value of `enable_thinking` for the template. Default: not set."""
     architecture: Architecture | None = None
-    """Sizes. Default: those in the base's `config.json`. Needed for random weights, and for plans without the
-    base."""
+    """Sizes, named as in transformers' configurations. Default: those in the base's `config.json`. Needed for
+    random weights, and for plans without the base."""
 
     @model_validator(mode="after")
     def _random_weights_need_sizes(self) -> Self:
@@ -85,8 +86,11 @@ class Lora(Section):
     """Low-rank adapters on frozen weights (https://arxiv.org/abs/2106.09685)."""
 
     rank: PositiveInt = 32
+    """Inner size of the adapters. Without a section `lora`, all weights are trained."""
     alpha: PositiveInt = 64
+    """What the adapters add is multiplied by alpha/rank."""
     dropout: NonNegativeFloat = 0.0
+    """Share of the inputs of the adapters that is dropped at random."""
     targets: list[str] | None = Field(default=None, min_length=1)
     """Projections to adapt. Default: those of attention and MLP, or of attention and experts."""
 
@@ -95,6 +99,7 @@ class Data(Section):
     max_length: PositiveInt
     """Maximum tokens of a row. Longer rows are dropped and counted, never cut."""
     packing: bool = False
+    """Put several short rows into one sequence."""
     group_by_length: bool = False
     """Batch rows of similar length: less padding, less random batches."""
     shared_prefix: bool = False
@@ -111,9 +116,11 @@ class Generation(Section):
     """Generation settings saved with the trained model. Default: those of the base."""
 
     temperature: NonNegativeFloat = 0.0
-    """0 is greedy decoding."""
+    """0 is greedy decoding. Without a section `generation`, the base's settings are kept."""
     top_p: float | None = Field(default=None, gt=0, le=1)
+    """Keep the fewest most likely tokens whose probabilities sum to this."""
     top_k: PositiveInt | None = None
+    """Keep so many of the most likely tokens."""
 
     @model_validator(mode="after")
     def _greedy_has_no_sampling_settings(self) -> Self:
@@ -124,41 +131,56 @@ class Generation(Section):
 
 class Training(Section):
     epochs: PositiveFloat = 1.0
+    """Passes over all rows."""
     sequences_per_device: PositiveInt = 1
+    """Sequences in a micro-batch of one device."""
     accumulate: PositiveInt = 1
     """Micro-batches per step (gradient accumulation)."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon` trains the matrices inside the layers with Muon and everything else with AdamW."""
     learning_rate: PositiveFloat
+    """Highest rate, after the warm-up; with `muon`, that of AdamW."""
     muon_learning_rate: PositiveFloat = 0.02
+    """Highest rate of the matrices that Muon trains."""
     scheduler: Literal["constant", "cosine", "linear"] = "cosine"
+    """How the rate falls after the warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
+    """Share of the steps in which the rate rises."""
     weight_decay: NonNegativeFloat = 0.0
+    """Of the optimizer: how strongly weights are drawn to 0."""
     max_grad_norm: PositiveFloat = 1.0
+    """Longer gradients are scaled to this norm."""
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
     """`bf16-mixed` computes in 16 bits and stores trained weights in 32. `bf16` stores them in 16 bits too,
     except adapters and weights sharded by FSDP2."""
     attention: Attention = "sdpa"
+    """Implementation of attention, by its name in transformers."""
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Activation checkpointing: keep only each layer's input, on the device or in host memory (`offload`)."""
     seed: int = 0
+    """Of the order of rows, of random weights, and of all else that is drawn."""
     save_every: PositiveInt = 100
     """Steps between checkpoints."""
 
 
 class Hardware(Section):
     device: Literal["cpu", "cuda"]
+    """Where the model is trained."""
     devices: PositiveInt = 1
+    """Number of devices, a process for each."""
     devices_per_node: PositiveInt = 8
+    """Number of devices of one machine."""
     memory_gib: PositiveFloat
     """Memory of one device."""
     sharding: Literal["none", "fsdp2"] = "none"
+    """`fsdp2` divides weights, gradients and states of the optimizer among the devices."""
     context_parallel: PositiveInt = 1
     """Number of devices that share one sequence."""
 
 
 class Recipe(Section):
     summary: str
+    """What the recipe is for, in one line."""
     model: ModelSource
     lora: Lora | None = None
     data: Data

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,6 +70,31 @@ def recipes(as_json: bool) -> None:
     width = max(len(row["name"]) for row in rows)
     for row in rows:
         click.echo(f"{row['name']:<{width}}  {row['summary']}\n{'':<{width}}  {row['path']}")
+
+
+@train.command(
+    epilog="""\b
+Examples:
+  mcp-bench train settings
+  mcp-bench train settings rl.guards
+  mcp-bench train settings training.precision
+  mcp-bench train settings --json
+"""
+)
+@click.argument("key", default="")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+def settings(key: str, as_json: bool) -> None:
+    """List what a recipe may set, with the defaults: a section, a KEY, or all."""
+    from mcp_bench.trainer import recipe_settings
+
+    found = recipe_settings.settings(key)
+    if as_json:
+        click.echo(json.dumps([asdict(one) for one in found]))
+        return
+    for one in found:
+        default = one.default if one.default == "required" else f"default {one.default}"
+        click.echo(f"{click.style(one.key, bold=True)}  {one.values}; {default}")
+        click.echo(click.wrap_text(one.description, 90, "    ", "    "))
 
 
 PLAN_EPILOG = """\b

@@ -21,18 +21,20 @@ class Guards(Section):
     """When a run is stopped. Each message names the step, its episodes and the last good checkpoint."""
 
     mismatch: PositiveFloat = 1e-3
-    """Mean difference of log-probabilities of engine and trainer. Use 0.05 for 16 bits; with `ahead`, more,
-    since the weights of the trainer are one update newer."""
+    """Largest mean difference of log-probabilities of engine and trainer. Use 0.05 for 16 bits; with `ahead`,
+    more, since the weights of the trainer are one update newer."""
     kl_times: PositiveFloat = 3.0
-    """KL divergence to the start, against its median so far."""
+    """The KL divergence to the start may be this many times its median so far."""
     kl_least: NonNegativeFloat = 0.2
     """Up to this divergence, in nats a token, a policy may go in any case. It begins at 0 and has to grow."""
     entropy_least: float = Field(default=0.1, ge=0, lt=1)
     """Entropy against that of the first step: below this share the policy has collapsed."""
     entropy_most: float = Field(default=3.0, gt=1)
+    """Entropy against that of the first step: above this multiple, the policy writes nearly at random."""
     flat: float = Field(default=0.8, gt=0, le=1)
     """Share of flat groups that is too high when it lasts for `flat_steps` steps."""
     flat_steps: PositiveInt = 10
+    """How many steps in a row may have too many flat groups."""
     cut: float = Field(default=0.3, gt=0, le=1)
     """Share of attempts that a limit of tokens ended."""
     invalid: float = Field(default=0.1, gt=0, le=1)
@@ -41,6 +43,7 @@ class Guards(Section):
     """Of `sdpo`: how much more probable the teacher has to find the tokens of solved attempts than the policy
     does, in nats a token. It is checked before the first update, and then over `gap_steps` steps."""
     gap_steps: PositiveInt = 5
+    """Over how many steps the mean gap is taken."""
     calls: float = Field(default=0.1, ge=0, lt=1)
     """Calls per attempt against the first step: below this share tool use has died out."""
 
@@ -79,6 +82,7 @@ class RL(Section):
     refills: int = Field(default=1, ge=0)
     """How often flat groups of a step are replaced by other tasks."""
     temperature: PositiveFloat = 1.0
+    """Of the attempts: scores are divided by it before a token is drawn."""
     min_p: float = Field(default=0.0, ge=0, lt=1)
     """Tokens that are less than this fraction as likely as the most likely one are not sampled, and
     the loss by advantage leaves them out, too (https://arxiv.org/abs/2407.01082). Needs the engine `torch`,
@@ -90,6 +94,7 @@ class RL(Section):
     finds the right ones, too. The loss is that of the model alone: it learns to write them by itself, and is
     measured by itself. Needs the engine `torch`."""
     learning_rate: PositiveFloat = 1e-6
+    """In place of `training.learning_rate`, which is meant for imitation."""
     muon_learning_rate: PositiveFloat = 6e-3
     """For the matrices inside the layers, if the recipe's optimizer is `muon`."""
     warmup: int = Field(default=3, ge=0)
@@ -104,7 +109,10 @@ class RL(Section):
     updates: PositiveInt = 1
     """Passes over the rows of a step."""
     clip_below: float = Field(default=0.2, gt=0, lt=1)
+    """A token that has become less probable by this share since it was sampled is not pushed further down."""
     clip_above: PositiveFloat = 0.28
+    """A token that has become more probable by this share is not pushed further up. DAPO has such asymmetric
+    bounds (https://arxiv.org/abs/2503.14476)."""
     distrust: PositiveFloat = 0.2
     """Tokens whose probability in the trainer differs by more from the engine's are left out of the losses by
     advantage and by teacher. The cross-entropy of `rft` has them."""
