@@ -1,6 +1,7 @@
 """The root command: fast, lazy, and helpful when it is misused."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -71,6 +72,7 @@ def test_an_uncaught_error_cannot_control_the_terminal(
         (["record", "--agent", "noop", "--timeout", "inf"], "'--timeout'"),
         (["record", "--agent", "noop", "--base-url", "localhost:8000/v1"], "'--base-url'"),
         (["record", "--agent", "noop", "--base-url", "http://[::1"], "'--base-url'"),
+        (["record", "--agent", "noop", "--task", "@none.txt"], "@none.txt: no readable file of ids"),
         (["record", "--resume", "run_1", "--task", "a"], "leave out --task"),
         (["record", "--resume", "run_1", "--agent-option", "a=b"], "leave out --agent-option"),
         (["tasks", "notebok"], "did you mean notebook"),
@@ -81,6 +83,17 @@ def test_wrong_use_gets_a_suggestion(bench, args: list[str], hint: str) -> None:
     assert hint in done.stderr
     assert "Traceback" not in done.stderr
     assert not (bench.home / "runs").exists()
+
+
+def test_ids_of_tasks_are_read_from_a_file(bench, tmp_path: Path) -> None:
+    listed = tmp_path / "ids.txt"
+    listed.write_text("numbers\n\ncolours\n")
+    words = ("record", "--agent", "noop", "--benchmark", "notebook", "--task")
+    done = bench.run(*words, f"@{listed}")
+    found = re.findall(r"\[./2\] (\S+)", done.stdout + done.stderr)
+    assert sorted(found) == ["colours", "numbers"]
+    listed.write_text("\n")
+    assert "the file has no ids" in bench.run(*words, f"@{listed}", code=2).stderr
 
 
 def test_a_missing_agent_says_how_to_install_it(bench) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Callable
 from functools import reduce
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -38,10 +39,30 @@ def address(text: str) -> tuple[str, int]:
     return host or "127.0.0.1", int(port)
 
 
+def ids_in_files(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) -> tuple[str, ...]:
+    """Replace each `@FILE` by the ids in the file, which are divided by spaces or lines."""
+    ids: list[str] = []
+    for value in values:
+        if not value.startswith("@"):
+            ids.append(value)
+            continue
+        try:
+            found = Path(value[1:]).read_text(encoding="utf-8").split()
+        except (OSError, UnicodeDecodeError) as error:
+            raise click.BadParameter(f"{value}: no readable file of ids ({error})") from error
+        if not found:
+            raise click.BadParameter(f"{value}: the file has no ids")
+        ids += found
+    return tuple(ids)
+
+
 split_option = click.option(
     "--split", metavar="S", help="train, dev, test or all. Default: the benchmark's default tasks."
 )
-task_option = click.option("--task", "tasks", metavar="ID", multiple=True, help="Task id (repeatable).")
+task_option = click.option(
+    "--task", "tasks", metavar="ID", multiple=True, callback=ids_in_files,
+    help="Task id, or @FILE with several ids (repeatable).",
+)  # fmt: skip
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for what can vary in a world."
 )

@@ -44,6 +44,7 @@ Examples:
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
   mcp-bench record --agent acp --agent-command "gemini --acp" --model gemini-3-pro
   mcp-bench record --agent oracle --limit 20 --agent-option drop=0.3
+  mcp-bench record --agent oracle --task @ids.txt --repeat 4
   mcp-bench record --agent codex --harness my-harness --split dev
   mcp-bench record --benchmark tau2 --tag retail --agent codex --user-model gpt-4.1 \\
       --prices prices.yaml --role-limit cost=0.50
