@@ -35,6 +35,21 @@ NAMES = [
 ]
 
 
+def test_a_relative_base_becomes_absolute(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An adapter is stored with its base, and may be served from elsewhere."""
+    (tmp_path / "base").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert load_recipe("tiny-cpu", ["model.base=base"])[1].model.base == str(tmp_path / "base")
+
+
+def test_an_adapter_on_a_gguf_file_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "base.gguf"
+    file.write_bytes(b"GGUF")
+    overrides = [f"model.base={file}", "lora.rank=4", "training.optimizer=adamw"]
+    [reason] = refusals(load_recipe("tiny-cpu", overrides)[1])
+    assert f"mcp-bench train base {file} --name NAME" in reason
+
+
 def test_built_in_recipes_are_listed_and_valid() -> None:
     result = CliRunner().invoke(train, ["recipes", "--json"])
     rows = json.loads(result.stdout)

@@ -101,6 +101,48 @@ def test_the_thinking_setting_reaches_the_template() -> None:
         check_templates(tokenizer, templates, [ROW])
 
 
+def served(tokenizer: Any, serving: str, **variables: Any) -> str:
+    """Return the prompt that a server makes: it has the template that was saved, and the request's variables."""
+    text: str = tokenizer.apply_chat_template(
+        MESSAGES[:1],
+        tools=TOOLS,
+        chat_template=serving,
+        tokenize=False,
+        add_generation_prompt=True,
+        **variables,
+    )
+    return text
+
+
+@pytest.mark.parametrize("name", ["qwen3", "qwen3_5_think", "qwen3_5_nothink", "glm4moe"])
+@pytest.mark.parametrize("thinking", [True, False])
+def test_the_saved_template_has_the_thinking_setting(name: str, thinking: bool) -> None:
+    tokenizer = byte_tokenizer(stock(name))
+    saved = choose_templates(tokenizer, model(thinking=thinking)).serving
+    for asked in (True, False):
+        expected = served(tokenizer, tokenizer.chat_template, enable_thinking=asked)
+        assert served(tokenizer, saved, enable_thinking=asked) == expected  # a request decides for itself
+        assert (served(tokenizer, saved) == expected) >= (asked == thinking)
+
+
+def test_a_prompt_that_ends_inside_of_a_token_is_refused() -> None:
+    """Qwen3.5 opens a thought with one line end. Rows without thoughts have two there, which are one token."""
+    tokenizer = byte_tokenizer(stock("qwen3_5_think"), merges=[("Ċ", "Ċ")])
+    templates = choose_templates(tokenizer, model())
+    with pytest.raises(
+        TemplateSkewError, match=r"before messages\[1\] has other tokens .* model.thinking to false"
+    ):
+        check_templates(tokenizer, templates, [ROW])
+    check_templates(tokenizer, templates, [Row("x:1", THOUGHT[:3], TOOLS)])
+    check_templates(tokenizer, choose_templates(tokenizer, model(thinking=False)), [ROW])
+
+
+def test_an_answer_that_begins_with_white_space_is_not_refused() -> None:
+    tokenizer = byte_tokenizer(CHATML, merges=[("Ċ", "Ċ")])
+    row = Row("x:1", [MESSAGES[0], {"role": "assistant", "content": "\nNobody."}], TOOLS)
+    check_templates(tokenizer, choose_templates(tokenizer, model()), [row])
+
+
 def test_plan_refuses_a_template_mismatch(tmp_path: Path) -> None:
     byte_tokenizer(FORGETFUL).save_pretrained(tmp_path / "tokenizer")
     data = tmp_path / "train.jsonl"

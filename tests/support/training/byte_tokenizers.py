@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 QWEN_SPECIAL = (
@@ -13,6 +14,12 @@ QWEN_SPECIAL = (
     "<think>",
     "</think>",
 )
+
+QWEN_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*"
+    r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""How Qwen2.5 and Qwen3 divide text before bytes are merged."""
 
 # Like Qwen2.5's: ChatML, calls as JSON in <tool_call>, results in a user turn, history unchanged.
 CHATML = """\
@@ -34,16 +41,24 @@ FORGETFUL = CHATML.replace(
 )
 
 
-def byte_tokenizer(template: str | None, special: tuple[str, ...] = QWEN_SPECIAL) -> Any:
-    """Make a byte-level tokenizer without merges: one token for every byte or special token."""
-    from tokenizers import Tokenizer, decoders, models, pre_tokenizers
+def byte_tokenizer(
+    template: str | None, special: tuple[str, ...] = QWEN_SPECIAL, merges: Sequence[tuple[str, str]] = ()
+) -> Any:
+    """Make a byte-level tokenizer: one token for every byte, special token, or pair that is merged."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
     vocabulary = {
         token: number for number, token in enumerate([*special, *sorted(pre_tokenizers.ByteLevel.alphabet())])
     }
-    byte_level = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    byte_level.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    vocabulary |= {"".join(pair): len(vocabulary) + number for number, pair in enumerate(merges)}
+    byte_level = Tokenizer(models.BPE(vocab=vocabulary, merges=list(merges)))
+    byte_level.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(QWEN_WORDS), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     byte_level.decoder = decoders.ByteLevel()
     byte_level.add_special_tokens(list(special))
     made = PreTrainedTokenizerFast(tokenizer_object=byte_level, pad_token=special[0], eos_token="<|im_end|>")

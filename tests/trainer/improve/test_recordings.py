@@ -17,6 +17,7 @@ from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.cli.improve import improve
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.improve import proposals
 from mcp_bench.trainer.improve import recordings as recordings_module
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
@@ -185,9 +186,13 @@ def test_a_feedback_session_that_the_hours_end_is_no_proposal(
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:
     folder = ImproveFolder(tmp_path)
-    with folder.locked(), pytest.raises(BenchError, match="another process works in"), folder.locked():
+    with (
+        locked(folder.path),
+        pytest.raises(BenchError, match="another process works in"),
+        locked(folder.path),
+    ):
         pass
-    with folder.locked():
+    with locked(folder.path):
         pass
 
 
@@ -196,7 +201,7 @@ def test_settings_change_under_the_lock_only(tmp_path: Path) -> None:
     folder = ImproveFolder(tmp_path)
     folder.store(SETTINGS)
     before = folder.settings.read_text()
-    with folder.locked():
+    with locked(folder.path):
         refused = CliRunner().invoke(improve, [str(tmp_path), "--generations", "9"])
     assert "another process works in" in str(refused.exception)
     assert folder.settings.read_text() == before

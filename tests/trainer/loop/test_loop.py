@@ -105,6 +105,7 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "rl.ahead=1"],
             "rl.ahead=1 samples while weights change",
         ),
+        (["--recipe", "smollm2-135m-cpu"], "Fetch it with: mcp-bench train base smollm2-135m"),
         (
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--", "--user-model", "m"],
             "--user-model after -- needs --user-base-url URL",

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.paths import runs_dir
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.loop import measuring, steps
 from mcp_bench.trainer.loop.commands import record
@@ -41,6 +42,8 @@ class Command:
         made = recorded.record(
             [(planned(), Episode())], agent=options["--agent"], model=options.get("--model")
         )[0]
+        if "--run-tag" in options:
+            annotate(runs_dir() / made.id, add=[options["--run-tag"]])
         return {"run": made.id, "stopped": False}
 
 
@@ -59,6 +62,15 @@ def test_a_run_without_tasks_that_cannot_run_here_is_found_again(tmp_path: Path)
     assert (
         record(tmp_path / "dev.begun", ("--agent", "oracle", "--task", "user_task_1"), run=command) != first
     )
+
+
+def test_two_steps_that_record_the_same_find_their_own_runs(tmp_path: Path) -> None:
+    """Such as two loops with one teacher: neither takes the other's run, nor records again."""
+    command = Command()
+    runs = [record(tmp_path / f"{name}.begun", ASKED, run=command) for name in "ab"]
+    (tmp_path / "c.begun").write_text((tmp_path / "a.begun").read_text())  # as it was before both
+    assert [record(tmp_path / f"{name}.begun", ASKED, run=command) for name in "abc"] == [*runs, runs[0]]
+    assert len({*runs}) == 2
 
 
 def test_an_unreadable_run_of_others_is_not_ours(tmp_path: Path) -> None:

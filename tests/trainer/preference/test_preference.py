@@ -14,6 +14,7 @@ from click.testing import CliRunner, Result
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.preference.train import make_ready
+from mcp_bench.trainer.preference.trainers import attempt_rows
 from mcp_bench.trainer.recipe import load_recipe
 from tests.support.recorded import Episode, planned, record
 from tests.support.training.short_training import NAMES, curve, rows, save_tokenizer, settings, write_rows
@@ -97,6 +98,23 @@ def test_the_better_attempt_becomes_more_likely(method: str, start: Path, tmp_pa
     assert losses[-1] < losses[0] - 0.01
     assert margins(start, data, out / "model") > 0.5
     assert (out / "model" / "chat_template.jinja").is_file()  # ready to serve
+
+
+def test_kto_makes_no_sequence_longer_than_the_limit(start: Path, tmp_path: Path) -> None:
+    """A short prompt gets the answer of another task, and a long one, too."""
+    made = pairs(4)
+    made[0]["prompt"][0]["content"] *= 40
+    data = write_rows(tmp_path / "pairs.jsonl", made)
+    _, recipe = load_recipe("tiny-cpu", [f"model.base={start}", "model.architecture=null"])
+    prepared: Any = make_ready(recipe, str(start), [data], method="kto").prepared
+    longest = max(len(one.tokens) for one in (*prepared.examples, *prepared.rejected))
+    for limit in (longest, longest + 40):
+        columns = attempt_rows(prepared, 0, limit)
+        sizes = [len(ids) for ids in columns["other_ids"]]
+        assert max(sizes) <= limit
+        assert all(any(mask) for mask in columns["other_mask"])
+    free = [len(ids) for ids in attempt_rows(prepared, 0, 10**6)["other_ids"]]
+    assert max(free) > longest  # without the limit, they would be longer
 
 
 def test_results_of_tools_have_no_loss(start: Path, tmp_path: Path) -> None:

@@ -70,9 +70,8 @@ def test_a_recipe_for_several_processes_names_the_command_that_starts_them(tmp_p
     asked = ["rl", "tiny-cpu-grpo", "--start", str(tmp_path), *TWO]
     refused = CliRunner().invoke(train, asked)
     assert isinstance(refused.exception, WrongUseError)
-    assert "torchrun --standalone --nproc-per-node=2 -m -- mcp_bench.bridge.cli.root" in str(
-        refused.exception
-    )
+    line = "torchrun --standalone --nproc-per-node=2 --shutdown-timeout=1800 -m -- mcp_bench.bridge.cli.root"
+    assert line in str(refused.exception)
 
 
 @pytest.mark.system

@@ -18,6 +18,8 @@ from starlette.testclient import TestClient
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.serve_model import serve_model
+from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.serving import serve as serving
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, command, environment, find_engine
@@ -25,7 +27,7 @@ from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_too
 from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
 from mcp_bench.trainer.serving.server import claim_port
 from tests.support.training.byte_tokenizers import CHATML
-from tests.support.training.tiny_checkpoints import make_tokenizer
+from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save
 from tests.support.training.tiny_llama import tiny_llama
 
 pytestmark = pytest.mark.component
@@ -251,6 +253,33 @@ def test_vllm_is_found_by_option_variable_or_path(tmp_path: Path, monkeypatch: p
     assert find_engine("torch", None, {"MCP_BENCH_VLLM": str(executable)}) == Engine("torch")
     with pytest.raises(WrongUseError, match="drop one of them"):
         find_engine("torch", str(executable), {})
+
+
+def test_constrained_calls_get_the_engine_that_can(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By default, although vLLM is installed. Named, vLLM is refused before a loop records its teacher."""
+    executable = tmp_path / "vllm"
+    executable.write_text("#!/bin/sh\nexit 9\n")
+    executable.chmod(0o755)
+    monkeypatch.setenv("MCP_BENCH_VLLM", str(executable))
+    tokenizer = make_tokenizer(CHATML)
+    folder = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "model")
+    with serving(folder, constrain_calls=True) as server:
+        assert server.engine == "torch"
+    choices = {"recipe": "tiny-cpu", "benchmark": "saasworld", "dev": ["t"]}
+    with pytest.raises(ValueError, match="--constrain-calls needs --engine torch"):
+        TrialSettings(**choices, engine="vllm", constrain_calls=True)
+
+
+def test_a_gguf_file_takes_no_options_of_other_engines(tmp_path: Path) -> None:
+    file = tmp_path / "model.gguf"
+    file.write_bytes(b"GGUF")
+    for option in (
+        ("--tool-call-parser", "hermes"),
+        ("--reasoning-parser", "qwen3"),
+        ("--vllm", str(tmp_path)),
+    ):
+        done = serve(file, *option)
+        assert isinstance(done.exception, WrongUseError), done.output
 
 
 def test_the_former_engine_names_the_new_one(checkpoint: Path) -> None:

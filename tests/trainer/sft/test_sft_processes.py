@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 import subprocess
@@ -19,8 +20,8 @@ pytestmark = pytest.mark.component
 BATCH = 4
 
 
-def train(folder: Path, devices: int) -> list[float]:
-    """Train with `BATCH` rows per step, using the command of the plan, and return the losses."""
+def train(folder: Path, devices: int) -> tuple[list[float], list[int]]:
+    """Train with `BATCH` rows per step, using the command of the plan; return losses and tokens of the steps."""
     folder.mkdir()
     tokenizer, data = save_tokenizer(folder / "tokenizer"), write_rows(folder / "rows.jsonl", rows())
     words = settings(
@@ -37,11 +38,14 @@ def train(folder: Path, devices: int) -> list[float]:
     done = subprocess.run(argv, cwd=folder, env=environ, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert (run / "model" / "model.safetensors").is_file()
-    return [loss for _, loss, _ in curve(run)]
+    lines = (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    return [loss for _, loss, _ in curve(run)], [json.loads(line)["tokens"] for line in lines]
 
 
 @pytest.mark.full
 def test_two_processes_learn_the_same_as_one(tmp_path: Path) -> None:
-    alone = train(tmp_path / "alone", 1)
+    alone, tokens = train(tmp_path / "alone", 1)
     assert len(alone) == len(rows()) // BATCH
-    assert train(tmp_path / "together", 2) == pytest.approx(alone, abs=1e-3)
+    together, counted = train(tmp_path / "together", 2)
+    assert together == pytest.approx(alone, abs=1e-3)
+    assert sum(counted) == pytest.approx(sum(tokens), rel=0.02)  # those of all processes, with padding

@@ -13,6 +13,9 @@ from pathlib import Path
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.recipe import Recipe
 
+SHUTDOWN = "--shutdown-timeout=1800"
+"""After a signal, processes finish their step and save. By default, torchrun kills them after 30 seconds."""
+
 PORT = 29500
 
 
@@ -61,7 +64,7 @@ def launcher_arguments(recipe: Recipe) -> list[str]:
 
 
 def _on_one_machine(recipe: Recipe) -> list[str]:
-    return ["--standalone", f"--nproc-per-node={recipe.hardware.devices}"]
+    return ["--standalone", f"--nproc-per-node={recipe.hardware.devices}", SHUTDOWN]
 
 
 def _torchrun(recipe: Recipe) -> str:
@@ -69,7 +72,8 @@ def _torchrun(recipe: Recipe) -> str:
     if machines == 1:
         return shlex.join(["torchrun", *_on_one_machine(recipe)])
     meeting = f'--rdzv-backend=c10d --rdzv-endpoint="$HEAD:{PORT}"'
-    return f"torchrun --nnodes={machines} --nproc-per-node={recipe.hardware.devices_per_node} {meeting}"
+    processes = f"--nnodes={machines} --nproc-per-node={recipe.hardware.devices_per_node}"
+    return f"torchrun {processes} {SHUTDOWN} {meeting}"
 
 
 def slurm_script(recipe: Recipe, name: str, line: str) -> str:

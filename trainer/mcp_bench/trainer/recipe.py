@@ -54,8 +54,9 @@ def _word(value: object) -> object:
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
-Base = Annotated[str, AfterValidator(lambda name: name if Path(name).exists() else located(name))]
-"""A folder or Hub name. The name of a fetched base becomes its folder."""
+Base = Annotated[str, AfterValidator(located)]
+"""A folder or Hub name. A relative path becomes absolute, and the name of a fetched base its folder: adapters
+are stored with it."""
 
 
 class ModelSource(Section):
@@ -228,13 +229,8 @@ def recipe_text(recipe: Recipe) -> str:
     content = recipe.model_dump(mode="json", exclude_unset=True)
     for key in ("base", "tokenizer", "chat_template"):
         if name := content["model"].get(key):
-            content["model"][key] = anchored(name)
+            content["model"][key] = located(name)
     return yaml.safe_dump(content, sort_keys=False)
-
-
-def anchored(name: str) -> str:
-    """Return the absolute path of an existing file or folder or fetched base, or the name unchanged."""
-    return located(name)
 
 
 def shipped() -> dict[str, Path]:

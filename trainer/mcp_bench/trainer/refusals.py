@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.trainer.architectures.base_config import is_gguf
 from mcp_bench.trainer.architectures.base_sizes import read_architecture
 from mcp_bench.trainer.architectures.layers import EXPERTS, FULL
 from mcp_bench.trainer.memory import RESERVE, device_memory
@@ -170,6 +171,11 @@ def _adapters(recipe: Recipe) -> Iterator[str]:
         yield "training.optimizer muon does not support lora: use adamw"
     if recipe.lora and recipe.model.base is None:
         yield "lora needs a base model, but model.base is null (random weights)"
+    if recipe.lora and recipe.model.base and is_gguf(recipe.model.base):
+        yield (
+            "lora on a GGUF file makes an adapter that cannot be served: convert the file once with "
+            f"`mcp-bench train base {recipe.model.base} --name NAME`, and set model.base=NAME"
+        )
 
 
 def _memory(recipe: Recipe) -> Iterator[str]:

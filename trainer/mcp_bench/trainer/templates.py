@@ -24,7 +24,8 @@ from mcp_bench.trainer.rows import Row
 
 AROUND = 60
 """Characters shown before and after a difference."""
-
+NEAR = 200
+"""Characters before and after the end of a prompt that decide how it is divided into tokens."""
 
 NINE = "length 9"
 """What templates of Mistral say when they refuse the ids of calls that other servers give."""
@@ -44,7 +45,7 @@ class Templates:
 
     def train_text(self, tokenizer: Any, row: Row) -> str:
         """Render the whole conversation for training."""
-        return self._render(tokenizer, row, row.messages, self.training, prompt=False)
+        return self._trained(tokenizer, row, row.messages, prompt=False)
 
     @property
     def marked(self) -> bool:
@@ -53,33 +54,40 @@ class Templates:
 
     def turn_text(self, tokenizer: Any, row: Row, turn: int) -> tuple[str, str]:
         """Render for training what comes before the assistant's turn at index `turn`, and up to its end."""
-        before = self._render(tokenizer, row, row.messages[:turn], self.training, prompt=True)
-        return before, self._render(tokenizer, row, row.messages[: turn + 1], self.training, prompt=False)
+        before = self._trained(tokenizer, row, row.messages[:turn], prompt=True)
+        return before, self._trained(tokenizer, row, row.messages[: turn + 1], prompt=False)
 
     def served_text(self, tokenizer: Any, row: Row, turn: int) -> str:
-        """Render the prompt that the server makes for the assistant's turn at index `turn`."""
-        return self._render(tokenizer, row, row.messages[:turn], self.serving, prompt=True)
+        """Render the prompt that the server makes for the assistant's turn at index `turn`.
+
+        The server knows the template alone, and no variables.
+        """
+        return _rendered(tokenizer, row, row.messages[:turn], self.serving, prompt=True)
 
     @property
     def variables(self) -> dict[str, Any]:
-        """Variables for the templates besides messages and tools."""
+        """Variables for the training template besides messages and tools."""
         return {} if self.thinking is None else {"enable_thinking": self.thinking}
 
-    def _render(
-        self, tokenizer: Any, row: Row, messages: list[dict[str, Any]], template: str, *, prompt: bool
-    ) -> str:
-        if NINE in template:
-            messages = [_short_ids(message) for message in messages]
-        try:
-            text = tokenizer.apply_chat_template(
-                messages, tools=row.tools, chat_template=template, tokenize=False,
-                add_generation_prompt=prompt, **self.variables,
-            )  # fmt: skip
-        except Exception as error:  # templates can raise anything
-            raise BenchError(
-                sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
-            ) from error
-        return str(text)
+    def _trained(self, tokenizer: Any, row: Row, messages: list[dict[str, Any]], *, prompt: bool) -> str:
+        return _rendered(tokenizer, row, messages, self.training, prompt=prompt, **self.variables)
+
+
+def _rendered(
+    tokenizer: Any, row: Row, messages: list[dict[str, Any]], template: str, *, prompt: bool, **variables: Any
+) -> str:
+    if NINE in template:
+        messages = [_short_ids(message) for message in messages]
+    try:
+        text = tokenizer.apply_chat_template(
+            messages, tools=row.tools, chat_template=template, tokenize=False, add_generation_prompt=prompt,
+            **variables,
+        )  # fmt: skip
+    except Exception as error:  # templates can raise anything
+        raise BenchError(
+            sanitize_line(f"{row.place}: the chat template fails on this row: {error}")
+        ) from error
+    return str(text)
 
 
 def _short_ids(message: dict[str, Any]) -> dict[str, Any]:
@@ -125,7 +133,16 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
         )
     if model.serve_with == "stock" and stock is None:
         raise WrongUseError("model.serve_with is stock, but the tokenizer has no chat template")
-    return Templates(training, training if model.serve_with == "training" else stock, model.thinking)
+    serving = training if model.serve_with == "training" else stock
+    return Templates(training, _with_thinking(serving, model.thinking), model.thinking)
+
+
+def _with_thinking(template: str, thinking: bool | None) -> str:
+    """Return a template in which `enable_thinking` has this value unless a request sets it."""
+    if thinking is None or "enable_thinking" not in template:
+        return template
+    value = f"enable_thinking if enable_thinking is defined else {str(thinking).lower()}"
+    return f"{{%- set enable_thinking = {value} %}}{template}"
 
 
 def _training_variant(tokenizer: Any, stock: str) -> str:
@@ -142,6 +159,9 @@ def _training_variant(tokenizer: Any, stock: str) -> str:
 
 def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -> None:
     """Check for every assistant turn of every row that the served prompt is a prefix of the training text.
+
+    Its tokens have to be the first ones of the training text, too. This is not checked for turns whose text
+    begins with white space, which can join the prompt's last token: that is not the template's fault.
 
     Raises:
         WrongUseError: rows have tools, and the template cannot show them.
@@ -160,6 +180,25 @@ def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -
             served = templates.served_text(tokenizer, row, turn)
             if not text.startswith(served):
                 raise TemplateSkewError(_difference(row, turn, text, served))
+            parts = (message.get("content"), message.get("reasoning_content"))
+            spaced = any(isinstance(part, str) and part[:1].isspace() for part in parts)
+            if not spaced and not _same_tokens(tokenizer, text, len(served)):
+                raise TemplateSkewError(
+                    f"{row.place}: the prompt that the server renders before messages[{turn}] has other "
+                    f"tokens than the same part of the training text: it ends with {served[-AROUND:]!r}, and "
+                    f"the training text goes on with {text[len(served) : len(served) + AROUND]!r}. Often a "
+                    "template opens a thought that the rows do not have: set model.thinking to false, or "
+                    "keep their thoughts (mcp-bench export --reasoning keep)"
+                )
+
+
+def _same_tokens(tokenizer: Any, text: str, end: int) -> bool:
+    """Return whether a text up to `end` has the tokens that it has when it goes on."""
+    near = text[max(0, end - NEAR) : end]
+    alone, longer = (
+        tokenizer(part, add_special_tokens=False)["input_ids"] for part in (near, near + text[end:][:NEAR])
+    )
+    return bool(longer[: len(alone)] == alone)
 
 
 def assistant_spans(tokenizer: Any, templates: Templates, row: Row, text: str) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
@@ -69,6 +70,7 @@ def run(folder: Path, settings: AblationSettings, report: Callable[[str], object
     Raises:
         StepFailedError: a command failed or was stopped. Calling again continues with it.
     """
-    found = result(Arms(folder, settings).run(report))
-    write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
-    return found
+    with locked(folder):
+        found = result(Arms(folder, settings).run(report))
+        write_atomic(folder / "result.json", json.dumps(found, indent=1) + "\n")
+        return found

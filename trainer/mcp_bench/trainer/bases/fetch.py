@@ -80,7 +80,7 @@ def fetch_base(
                     f"`mcp-bench train base --remove {called}`"
                 )
             _check_revision(folder, revision)
-            return folder
+            return folder_of(called)
         if file is not None:
             facts = _from_file(file, folder, on_progress)
         elif source in KNOWN:

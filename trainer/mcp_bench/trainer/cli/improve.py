@@ -157,6 +157,7 @@ def improve(
     from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.recorder.html_report.page import check
     from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.trainer.folders import locked
     from mcp_bench.trainer.improve.folder import ImproveFolder
     from mcp_bench.trainer.improve.generations import run_improve
     from mcp_bench.trainer.improve.report import print_history, write_report
@@ -187,7 +188,7 @@ def improve(
             changed = {}
         click.echo(f"Improvement: {folder}", err=True)
         try:
-            with place.locked():
+            with locked(folder):
                 settings = begun(folder, changed)
                 run_improve(place, settings, lambda line: click.echo(sanitize_line(line), err=True))
         except BaseException:

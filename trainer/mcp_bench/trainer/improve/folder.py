@@ -14,18 +14,15 @@ continues with the first phase without one.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.folder import Outcome, once, read_step
 
@@ -120,24 +117,6 @@ class ImproveFolder:
             for name, used in done.get("spent", {}).items():
                 total[name] += used
         return total, runs
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep other processes from working in this folder.
-
-        Raises:
-            BenchError: one does.
-        """
-        lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(lock)
-            raise BenchError(f"another process works in {self.path}: wait until it ends") from error
-        try:
-            yield
-        finally:
-            os.close(lock)
 
 
 def cells(history: dict[str, Any]) -> list[Arm]:

@@ -11,6 +11,7 @@ from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import read_harness, texts_of
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
 from mcp_bench.trainer.improve.policy import check_policy
@@ -89,7 +90,7 @@ def begin(
         _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)
-    with folder.locked():
+    with locked(folder.path):
         _refuse_used(path)  # another process may have begun meanwhile
         if recipe is not None:
             folder.recipe.write_text(recipe, encoding="utf-8")

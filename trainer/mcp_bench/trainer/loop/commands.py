@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import pairwise
 from pathlib import Path
+from secrets import token_hex
 from tempfile import TemporaryFile
 from typing import Any
 
@@ -146,8 +147,8 @@ def record(
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:
-        marker: file that lists the runs that existed before the step, to recognise its run after a kill. It
-            stays, since the caller can also be killed before it has stored the result.
+        marker: file with the runs that existed before the step, and a tag for its own, to recognise it after
+            a kill. It stays, since the caller can also be killed before it has stored the result.
         arguments: the arguments of `mcp-bench record`.
         log: file for its progress, in place of stderr.
         check: called when the recording has ended, before its result is looked at. It raises if the run says
@@ -158,7 +159,10 @@ def record(
         StepFailedError: the recording was stopped.
     """
     if not (begun := begun_since(marker)):
-        write_atomic(marker, json.dumps({"before": sorted(_existing())}))
+        # two loops may record the same with the same agent
+        write_atomic(marker, json.dumps({"before": sorted(_existing()), "tag": f"step-{token_hex(4)}"}))
+    if "--run-tag" not in arguments and (tag := json.loads(marker.read_text()).get("tag")):
+        arguments = [*arguments, "--run-tag", tag]
     ours = [name for name in begun if _is_of(name, arguments)]
     again = [word for flag in AGAIN for word in given(arguments, flag)]
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]

@@ -13,13 +13,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.home import home
+from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.loop.settings import LoopSettings
 
 Outcome = dict[str, Any]
@@ -31,7 +30,7 @@ def new_folder(out: Path | None, kind: str) -> Path:
     Raises:
         WrongUseError: the folder is not empty.
     """
-    path = (out or home() / kind / f"{datetime.now(UTC):%Y%m%d-%H%M%S}").absolute()
+    path = (out or fresh(kind)).absolute()
     if path.is_dir() and any(path.iterdir()):
         raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
     path.mkdir(parents=True, exist_ok=True)

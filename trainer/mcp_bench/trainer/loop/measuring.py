@@ -16,6 +16,8 @@ from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 
 LOOPBACK = "127.0.0.1"
+START_SECONDS = 1800.0
+"""A large model loads for many minutes, and nobody is there to choose a longer time."""
 
 
 def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
@@ -59,7 +61,7 @@ def served(
     """
     with serve(
         model, engine=settings.engine, host=host, port=_port(port_file, host), model_name=name,
-        constrain_calls=settings.constrain_calls,
+        constrain_calls=settings.constrain_calls, start_timeout=START_SECONDS,
     ) as server:  # fmt: skip
         write_atomic(port_file, server.base_url.rpartition(":")[2].partition("/")[0])
         most = settings.max_tokens

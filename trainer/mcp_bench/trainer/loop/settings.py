@@ -35,6 +35,12 @@ class TrialSettings(BaseModel):
     base_steps: PositiveInt | None = None
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 
+    @model_validator(mode="after")
+    def _grammars_need_our_engine(self) -> Self:
+        if self.constrain_calls and self.engine == "vllm":
+            raise ValueError("--constrain-calls needs --engine torch")
+        return self
+
 
 PAIRS = get_args(Pairwise)
 ONLINE = get_args(Online)

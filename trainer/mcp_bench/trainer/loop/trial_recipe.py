@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.bases import KNOWN
 from mcp_bench.trainer.launch import nodes
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import refuse
@@ -18,7 +19,7 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
 
     Raises:
         UnknownNameError: there is no such recipe.
-        WrongUseError: the recipe is invalid or cannot work here.
+        WrongUseError: the recipe is invalid or cannot work here, or its base has to be fetched.
         BenchError: the base model cannot be downloaded.
     """
     _, recipe = load_recipe(name, overrides)
@@ -40,6 +41,8 @@ def _too_far(recipe: Recipe) -> Iterator[str]:
 def _folder(base: str) -> Path:
     if Path(base).is_dir():
         return Path(base)
+    if base in KNOWN:
+        raise WrongUseError(f"{base} is not on this machine yet. Fetch it with: mcp-bench train base {base}")
     from huggingface_hub import snapshot_download
 
     try:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.scores import SPLITS
@@ -27,6 +28,11 @@ def run_loop(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict
     Raises:
         StepFailedError: a command failed or was stopped. Calling again continues with it.
     """
+    with locked(folder.path):
+        return _run(folder, settings, report)
+
+
+def _run(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict[str, Any]:
     steps = Steps(folder, settings)
     _, recipe = load_recipe(str(folder.recipe))
     runs = [folder.step(1, "teach", lambda: steps.teach(1))["run"]]

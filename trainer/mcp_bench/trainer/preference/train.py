@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import click
+
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import NothingToTrainOnError
 from mcp_bench.trainer.methods import Pairwise
@@ -37,6 +39,8 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
         raise WrongUseError("data.packing joins rows, and pairs must stay apart: set it to false")
     if recipe.data.shared_prefix:
         raise WrongUseError("data.shared_prefix is for rows, not for pairs: set it to false")
+    if recipe.data.tools != "all" or recipe.data.masked_names:
+        click.echo("data.tools and data.masked_names are for rows: pairs keep their tools", err=True)
     pairs = read_pairs(sources)
     rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
@@ -81,9 +85,10 @@ def _kto(
     from mcp_bench.trainer.preference.trainers import AttemptBatch, GuardedKTO, attempt_rows
 
     recipe = ready.recipe
+    rows = attempt_rows(_pairs(ready), recipe.training.seed, recipe.data.max_length)
     return _trainer(
-        GuardedKTO, KTOConfig, AttemptBatch, attempt_rows(_pairs(ready), recipe.training.seed), folder, ready,
-        accumulate, report_to, on_step, per_device_train_batch_size=2 * sequences,
+        GuardedKTO, KTOConfig, AttemptBatch, rows, folder, ready, accumulate,
+        report_to, on_step, per_device_train_batch_size=2 * sequences,
         beta=recipe.preference.beta, desirable_weight=recipe.preference.desirable,
         undesirable_weight=recipe.preference.undesirable, train_sampling_strategy="sequential",
     )  # fmt: skip

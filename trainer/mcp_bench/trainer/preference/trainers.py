@@ -57,7 +57,7 @@ def pair_rows(prepared: PreparedPairs) -> Any:
     )
 
 
-def attempt_rows(prepared: PreparedPairs, seed: int) -> Any:
+def attempt_rows(prepared: PreparedPairs, seed: int, most: int) -> Any:
     """Return a dataset with a row for each attempt: the two of a pair one after the other, in random order.
 
     KTO estimates the KL divergence on answers that do not belong to their prompts: here, each prompt goes
@@ -68,7 +68,7 @@ def attempt_rows(prepared: PreparedPairs, seed: int) -> Any:
     order = torch.randperm(len(prepared.examples), generator=torch.Generator().manual_seed(seed)).tolist()
     attempts = [one for number in order for one in (prepared.examples[number], prepared.rejected[number])]
     others = [
-        mismatched(one, other) for one, other in zip(attempts, attempts[2:] + attempts[:2], strict=True)
+        mismatched(one, other, most) for one, other in zip(attempts, attempts[2:] + attempts[:2], strict=True)
     ]
     return Dataset.from_dict(
         {
@@ -80,10 +80,15 @@ def attempt_rows(prepared: PreparedPairs, seed: int) -> Any:
     )
 
 
-def mismatched(one: Example, other: Example) -> Example:
-    """Return the prompt of one example with the answer of another: all from its first trained token on."""
+def mismatched(one: Example, other: Example, most: int) -> Example:
+    """Return the prompt of one example with the answer of another: all from its first trained token on.
+
+    The answer is cut where both together would have more than `most` tokens.
+    """
     own, foreign = one.trained.index(1), other.trained.index(1)
-    return Example(one.place, one.tokens[:own] + other.tokens[foreign:], bytes(own) + other.trained[foreign:])
+    until = max(foreign + 1, foreign + most - own)
+    tokens, trained = other.tokens[foreign:until], other.trained[foreign:until]
+    return Example(one.place, one.tokens[:own] + tokens, bytes(own) + trained)
 
 
 def _columns(name: str, examples: Sequence[Example]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.app import Policy
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import model_name
 from mcp_bench.trainer.loop.recorder import Recorder
@@ -57,6 +58,13 @@ def learn(
         StepFailedError: a recording was stopped. Calling again continues with it.
     """
     settings = folder.read()
+    with locked(folder.path):
+        return _learn(folder, settings, recipe, report, track)
+
+
+def _learn(
+    folder: RLFolder, settings: RunSettings, recipe: Recipe, report: Report, track: Track
+) -> dict[str, Any]:
     disable_progress_bar()  # transformers' bar for loading
     torch.manual_seed(settings.seed)
     run = _Run(folder, settings, recipe, track)

@@ -121,6 +121,8 @@ def serve(
         BenchError: the engine ended during start-up or did not answer within `start_timeout`.
     """
     checkpoint = Path(located(str(checkpoint)))
+    if constrain_calls and engine == "auto" and vllm is None and checkpoint.suffix != llama_cpp.SUFFIX:
+        engine = "torch"  # the only one that can
     found = find_engine(llama_cpp.engine_for(checkpoint, engine), vllm, os.environ)
     name = model_name or checkpoint.resolve().name.removesuffix(llama_cpp.SUFFIX)
     if not MODEL_NAME.fullmatch(name):
@@ -129,6 +131,11 @@ def serve(
         )
     listening = Listening(host, claim_port(host, port), name)
     if found.name == llama_cpp.NAME:  # it finds the form of calls in the template itself
+        if vllm is not None or tool_call_parser is not None or reasoning_parser is not None:
+            raise WrongUseError(
+                "--vllm, --tool-call-parser and --reasoning-parser do not go with a GGUF file: llama.cpp "
+                "reads the template itself"
+            )
         loaded, parsers = llama_cpp.read_file(checkpoint), Parsers("", None)
     else:
         loaded = with_tools(
@@ -211,7 +218,8 @@ def _await_ready(server: Server, timeout: float, on_wait: Callable[[str, float],
         passed = time.monotonic() - started
         if passed > timeout:
             raise BenchError(
-                f"{server.engine} did not answer within {timeout:.0f} seconds (--start-timeout)"
+                f"{server.engine} did not answer within {timeout:.0f} seconds"
+                f"{' (--start-timeout)' if timeout == START_SECONDS else ''}"
                 f"{last_lines(server.log)}"
             )
         if on_wait is not None:

@@ -17,8 +17,9 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Prepared
-from mcp_bench.trainer.recipe import Recipe, anchored, load_recipe, recipe_text
+from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 
 SFT = "sft"
 
@@ -58,7 +59,7 @@ class RunFolder:
         self.recipe.write_text(recipe_text(recipe))
         content = {
             "method": method,
-            "tokenizer": anchored(tokenizer),
+            "tokenizer": located(tokenizer),
             "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
             "rows": len(prepared.examples),
             "tokens": prepared.tokens,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.home import home
+from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
 from mcp_bench.trainer.sft import processes
@@ -44,9 +43,11 @@ def begin(
     name = tokenizer or loaded.model.tokenizer or loaded.model.base
     if name is None:
         raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
-    folder = RunFolder(out or new_folder(recipe))
+    if out is None and processes.count() > 1:
+        raise WrongUseError("training with several processes needs a common folder: use --out")
     check(loaded)
     ready = make(loaded, name, data)
+    folder = RunFolder(out or new_folder(recipe))
     if processes.rank() == 0:
         folder.make(loaded, name, data, ready.prepared, method)
     return folder, ready
@@ -92,6 +93,5 @@ def check(recipe: Recipe) -> None:
 
 
 def new_folder(recipe: str) -> Path:
-    if processes.count() > 1:
-        raise WrongUseError("training with several processes needs a common folder: use --out")
-    return home() / "training" / f"{Path(recipe).stem}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    """Make a new folder for a run of a recipe."""
+    return fresh("training", f"{Path(recipe).stem}-")

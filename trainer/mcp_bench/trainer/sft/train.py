@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.data import Prepared
+from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.sft import processes
@@ -68,11 +70,16 @@ def train(
         DivergedError: the loss is not finite or exploded. The last good checkpoint is kept.
         OutOfMemoryError: memory is too small for a single sequence.
     """
+    with locked(folder.path) if processes.rank() == 0 else nullcontext():
+        return _train(folder, ready, report_to, make or make_trainer)
+
+
+def _train(folder: RunFolder, ready: Ready, report_to: Sequence[str], make: MakeTrainer) -> Outcome:
     training = ready.recipe.training
     sequences, accumulate = training.sequences_per_device, training.accumulate
     while True:
         try:
-            return _attempt(folder, ready, sequences, accumulate, report_to, make or make_trainer)
+            return _attempt(folder, ready, sequences, accumulate, report_to, make)
         except (RuntimeError, MemoryError) as error:
             if not isinstance(error, MemoryError) and not any(word in str(error) for word in MEMORY_ERRORS):
                 raise
@@ -101,10 +108,14 @@ def _attempt(
     stopping = StopAfterStep()
     progress = Progress(on_gpu=recipe.hardware.device != "cpu", shown=processes.rank() == 0)
     lengths = ready.prepared.lengths
+    counted = 0.0
 
     def on_step(line: dict[str, Any], rows: Sequence[int]) -> None:
-        # packed rows have no indices; TRL counts their tokens from the start of the run
-        tokens = sum(lengths[row] for row in rows)
+        nonlocal counted
+        # packed rows have no indices, and other processes have rows, too: TRL counts all, with padding
+        before, counted = counted, line.get("num_tokens", 0.0)
+        own = rows and processes.count() == 1
+        tokens = sum(lengths[row] for row in rows) if own else round(counted - before)
         figures = progress.step(line["step"], line["steps"], line["loss"], tokens)
         if processes.rank() == 0:
             with folder.metrics.open("a", encoding="utf-8") as file:
