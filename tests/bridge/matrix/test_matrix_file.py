@@ -72,6 +72,18 @@ def test_repeatable_options_and_files(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_files_are_beside_the_matrix_or_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    text = "record: {agent: codex, prices: [p.yaml, ~/p.yaml, ~no-such-user/p.yaml, /p.yaml], harness: h}"
+    found = read(tmp_path, f"name: m\n{text}").cells
+    assert [arguments(SETTINGS, cell.values, Path("sub"))[1:] for cell in found] == [
+        [f"--prices={prices}", "--harness=sub/h"]
+        for prices in ("sub/p.yaml", "/home/ada/p.yaml", "sub/~no-such-user/p.yaml", "/p.yaml")
+    ]
+    with pytest.raises(WrongUseError, match="prices: -: standard input"):
+        arguments(SETTINGS, {"prices": "-"}, Path("sub"))
+
+
 def test_flags_and_shared_values_of_yaml(tmp_path: Path) -> None:
     text = """
 name: m

@@ -5,7 +5,7 @@ import os
 import re
 import signal
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,18 @@ from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.servers.errors import BenchError
 from tests.support import ROOT
 from tests.support.bench_commands import RPC
+from tests.support.model_endpoint.endpoint import ModelEndpoint
 
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ModelEndpoint]:
+    with ModelEndpoint([]) as found:
+        yield found
+
 
 IDLE = "Server().connect()"
 SOLVES_COLOURS = """
@@ -220,6 +228,31 @@ tasks: [{split: train}, {task: colour}]
         "unknown task 'colour'",
     ):
         assert said in done.stderr, (said, done.stderr)
+
+
+def test_a_matrix_is_the_same_from_anywhere(bench, endpoint: ModelEndpoint, tmp_path: Path) -> None:
+    """Its files are beside it, and their content is what counts."""
+    folder = tmp_path / "sub"
+    (folder / "calm").mkdir(parents=True)
+    (folder / "calm" / "INSTRUCTIONS.md").write_text("Be calm.")
+    prices = folder / "prices.yaml"
+    prices.write_text("m: {input: 1, output: 2}")
+    (folder / "matrix.yaml").write_text(
+        "name: haggling\nagents: [{agent: noop}]\n"
+        "record: {benchmark: haggle, task: opponent, harness: calm, prices: prices.yaml, opponent-model: m,"
+        f" opponent-base-url: {endpoint.openai_url}}}\n"
+    )
+    bench.environ["MCP_BENCH_OPPONENT_API_KEY"] = "k"
+    assert record(bench, Path("sub/matrix.yaml"))["complete"]
+    again = bench.run("record", "--config", folder / "matrix.yaml", "--dry-run").stdout
+    assert "haggling: 1 cell (1 complete)" in again
+    prices.write_text("m: {input: 1, output: 3}")
+    assert "changed: prices " in bench.run("record", "--config", "sub/matrix.yaml", "--dry-run").stdout
+    prices.write_text("m: 3")
+    refused = bench.run("record", "--config", "sub/matrix.yaml", "--dry-run", code=2).stderr
+    assert (
+        "nothing was recorded" in refused and "sub/prices.yaml:1: m" in refused and "(cell noop)" in refused
+    )
 
 
 def test_a_file_cannot_read_standard_input(bench, matrix: Any) -> None:

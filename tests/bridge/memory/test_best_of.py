@@ -1,7 +1,9 @@
 """Best of n: the choice sees no grade, and the grades measure it."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +19,9 @@ from tests.support.recorded import Episode, planned, record
 pytestmark = [pytest.mark.component, pytest.mark.usefixtures("bench_home")]
 
 
-def recorded(agent: str = "oracle", **tasks: Sequence[tuple[str, float]]) -> None:
+def recorded(
+    agent: str = "oracle", conditions: Mapping[str, Any] | None = None, **tasks: Sequence[tuple[str, float]]
+) -> None:
     """Record attempts, each with the state that it left and its grade."""
     record(
         [
@@ -26,6 +30,7 @@ def recorded(agent: str = "oracle", **tasks: Sequence[tuple[str, float]]) -> Non
             for repeat, (state, partial) in enumerate(attempts)
         ],
         agent=agent,
+        **(conditions or {}),
     )
 
 
@@ -75,6 +80,23 @@ def test_a_task_of_several_agents_is_one_task() -> None:
     assert both["gain"] == once["gain"]
 
 
+@pytest.mark.parametrize(
+    "other",
+    [{"isolation": "uid"}, {"home": "native"}, {"tools": "all"}, {"settings": {"timeout": 60}}],
+    ids=lambda other: next(iter(other)),
+)
+def test_attempts_under_other_conditions_stay_apart(other: dict[str, Any]) -> None:
+    """As in `report`: an agent with other tools, or another home, is another agent."""
+    recorded(a=[("x", 1.0), ("x", 1.0)])
+    recorded(conditions=other, a=[("y", 0.0)])
+    with pytest.raises(WrongUseError, match="no task of dev has 3 graded attempts under the same conditions"):
+        chosen()
+    recorded(a=[("y", 0.0)])
+    recorded(conditions=other, a=[("x", 1.0), ("y", 0.0)])
+    found = json.loads(chosen("--json"))
+    assert (found["tasks"], found["groups"], found["chosen"]) == (1, 2, 0.5)
+
+
 def test_a_model_chooses_and_is_recorded(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MCP_BENCH_JUDGE_API_KEY", "secret-of-the-judge")
     recorded(
@@ -122,6 +144,29 @@ def test_answers_that_were_paid_are_not_asked_for_again(tmp_path, monkeypatch: p
         with pytest.raises(NoJudgeError, match="are the limit"):
             chosen(*asks)  # answers that were used are forgotten
     assert sum("answer" in json.loads(line) for line in out.read_text().splitlines()) == 2
+
+
+def test_a_place_that_cannot_be_written_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    recorded(good=[("x", 0.0), ("x", 0.0), ("y", 1.0)])
+    script = Script("do good", (Step(text='{"best": 3}'),), without_tools=True)
+    with ModelEndpoint([script]) as endpoint:
+        asks = ("--judge-model", "m", "--judge-base-url", endpoint.openai_url)
+        for options in ((), asks):
+            refused = (
+                r"cannot write .*nope/x\.jsonl: No such file or directory. Choose --out in a folder that"
+            )
+            with pytest.raises(WrongUseError, match=refused):
+                chosen(*options, "--out", str(tmp_path / "nope" / "x.jsonl"))
+        assert endpoint.requests == []
+        # only the write shows it: the name of the temporary file beside it is longer
+        with pytest.raises(WrongUseError, match=r"File name too long. Choose --out"):
+            chosen(*asks, "--out", str(tmp_path / ("x" * 253)))
+        assert "chosen 1.000" in chosen(*asks, "--out", str(tmp_path / "x.jsonl"))
+        assert len(endpoint.requests) == 1
+    assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 2
 
 
 def test_too_few_attempts_are_an_error() -> None:

@@ -1,12 +1,16 @@
 """`mcp-bench harness`: edits from real recordings, used by a real run, and what their parts are worth."""
 
 import json
+import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+from mcp_bench.bridge.cli.harness import harness
 from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
@@ -155,6 +159,30 @@ def test_what_is_recalled_is_recorded_and_never_the_task_itself(bench: Bench, tm
     assert bench.grades()[0]["strict"] == 1
     (again,) = json.loads(bench.run("regrade", "--json").stdout)
     assert (again["status"], again["differences"]) == ("same", [])
+
+
+def test_a_full_disk_is_named_by_leave_out(tmp_path: Path) -> None:
+    """A limit on the size of files cuts the matrix file short, which is longer than the parts."""
+    folder = tmp_path / "calm"
+    (folder / "memory").mkdir(parents=True)
+    for name in ("one", "two"):
+        (folder / "memory" / f"{name}.md").write_text("Be calm.\n")
+    out = tmp_path / ("without" * 30)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (200, limits[1]))  # Python ignores SIGXFSZ
+    try:
+        done = CliRunner().invoke(harness, ["leave-out", str(folder), "--out", str(out)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert isinstance(done.exception, WrongUseError)
+    assert str(done.exception).startswith(f"cannot write {out}/matrix.yaml: File too large. Choose --out in")
+    assert not (out / "matrix.yaml").exists()
+
+
+def test_edits_say_where_they_cannot_be_written(recorded: Bench, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    done = recorded.run("harness", "skills", "--out", tmp_path / "file" / "skills", code=2)
+    assert f"cannot write {tmp_path}/file/skills: " in done.stderr and "Choose --out in" in done.stderr
 
 
 def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) -> None:

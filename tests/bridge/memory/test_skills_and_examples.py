@@ -1,5 +1,6 @@
 """Skills, examples and what can be recalled, made from solved attempts."""
 
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from mcp_bench.bridge.harness.folder import MOST_BYTES, Harness
 from mcp_bench.bridge.harness.recall import Recalled, recall
 from mcp_bench.bridge.memory.attempts import Attempt, read_attempts
 from mcp_bench.bridge.memory.examples import best, with_examples, with_recall
-from mcp_bench.bridge.memory.skills import procedures, with_skills
+from mcp_bench.bridge.memory.skills import longest_common, procedures, with_skills
 from mcp_bench.recorder.runs.find import run_paths
 from tests.support.recorded import Episode, planned, record
 
@@ -64,6 +65,34 @@ def test_tasks_without_common_calls_make_no_skill() -> None:
         pay__Ben=(1.0, [("pay", {}, "x"), ("find", {}, "y")]),
     )
     assert procedures(found) == []
+
+
+TOOLS = st.lists(st.sampled_from("abc"), max_size=8)
+
+
+@given(TOOLS, TOOLS)
+def test_the_longest_common_calls_are_found(one: list[str], other: list[str]) -> None:
+    assert longest_common(one, other) == simply_common(one, other)
+
+
+def simply_common(one: list[str], other: list[str]) -> list[str]:
+    """Return the longest common subsequence, by its definition from the end."""
+    if not one or not other:
+        return []
+    if one[-1] == other[-1]:
+        return [*simply_common(one[:-1], other[:-1]), one[-1]]
+    return max(simply_common(one[:-1], other), simply_common(one, other[:-1]), key=len)
+
+
+def test_long_attempts_need_little_memory() -> None:
+    """An agent in a loop makes hundreds of equal calls."""
+    calls = ["press"] * 400
+    tracemalloc.start()
+    try:
+        assert longest_common(calls, calls[1:]) == calls[1:]
+        assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_examples_are_the_shortest_of_different_families() -> None:

@@ -1,5 +1,6 @@
 import hashlib
 import json
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -135,6 +136,25 @@ def test_options_filter_episodes(
     result = invoke(export, *options, "--out", tmp_path / "o", "--json")
     assert [row["task"] for row in data(tmp_path / "o")] == tasks
     assert json.loads(result.stdout)["funnel"]["rows_out"] == len(tasks)
+
+
+@pytest.mark.parametrize(
+    ("options", "recorded"),
+    [
+        (["--min-partial", "0"], "--min-partial 0.0"),
+        (["--seed", "0"], ""),
+        (["--seed", "1"], "--seed 1"),
+    ],
+)
+def test_the_recorded_command_has_zeros_that_matter(
+    ids: list[str], invoke: Invoke, tmp_path: Path, options: list[str], recorded: str
+) -> None:
+    """It makes the same data again. What has its default is left out."""
+    manifest = json.loads(invoke(export, *options, "--out", tmp_path / "o", "--json").stdout)
+    assert manifest["command"] == " ".join(["mcp-bench export", *recorded.split(), "--out o"])
+    again = shlex.split(manifest["command"])[2:-1]
+    assert invoke(export, *again, tmp_path / "again").exit_code == 0
+    assert (tmp_path / "again").read_bytes() == (tmp_path / "o").read_bytes()
 
 
 def test_only_the_last_attempt_counts(invoke: Invoke, tmp_path: Path) -> None:

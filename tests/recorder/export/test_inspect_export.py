@@ -151,6 +151,61 @@ def test_the_rules_of_export_apply_when_they_are_named(
     assert "What is there" not in json.dumps(inside(tmp_path / "c.eval"))
 
 
+def test_redaction_reaches_every_text_of_a_log(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """A value has one placeholder in its sample. Names and times stay, also of calls whose arguments change."""
+    address, key = "ann@mail.example", "sk-" + "aB3" * 12
+    story = Episode(
+        calls=[("transfer", {"to": address, "key": key}, f"sent to {address}"), ("transfer", {}, f"!{key}")],
+        transcript=[Message(role="assistant", content=f"Sent to {address}.", reasoning=f"With {key}.")],
+        answer=f"Sent to {address}.",
+        assertion=f"mail with {key}",
+        detail=f"{address} got it",
+        partial=0.5,
+    )
+    slot = planned("tool_calls").model_copy(update={"prompt": f"Write to {address} with {key}."})
+    # a secret that is also a word of the format, and the name of the task
+    unlucky = Episode(calls=[("transfer", {"password": "tool_calls"}, "done")], partial=None, invalid="crash")
+    record([(slot, story), (slot.model_copy(update={"repeat": 1}), unlucky)])
+    written(invoke, tmp_path / "plain.eval")
+    written(invoke, tmp_path / "x.eval", "--redact", "emails", "--redact", "secrets")
+    plain, log = inside(tmp_path / "plain.eval"), inside(tmp_path / "x.eval")
+    assert log.keys() == plain.keys()
+    assert address in json.dumps(plain) and key in json.dumps(plain)
+    assert address not in json.dumps(log) and key not in json.dumps(log)
+    sample, other = (log[f"samples/tool_calls_epoch_{epoch}.json"] for epoch in (1, 2))
+    assert sample["input"] == sample["events"][0]["sample"]["input"] == "Write to [EMAIL_1] with [SECRET_1]."
+    score = sample["scores"]["partial"]
+    assert (score["answer"], score["explanation"]) == (
+        "Sent to [EMAIL_1].", "- mail with [SECRET_1]: [EMAIL_1] got it"
+    )  # fmt: skip
+    assert sample["events"][2]["arguments"] == {"to": "[EMAIL_1]", "key": "[SECRET_1]"}
+    assert log["summaries.json"][0]["input"] == sample["input"]
+    assert other["events"][2]["arguments"] == {"password": "[SECRET_2]"}
+    assert other["events"][1]["output"]["choices"][0]["stop_reason"] == "tool_calls"
+    for name in (one for one in log if one.startswith("samples/")):
+        times = [[event["timestamp"], event.get("completed")] for event in log[name]["events"]]
+        assert times == [[event["timestamp"], event.get("completed")] for event in plain[name]["events"]]
+
+
+def test_redaction_reaches_what_another_source_says(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """Only imported episodes have metrics with texts."""
+    row = {
+        "example_id": 1, "task": "mail", "reward": 0.5, "info": {}, "prompt": [{"role": "user", "content": "Hi"}],
+        "completion": [{"role": "assistant", "content": "Ho"}], "metrics": {"judge": "ann@mail.example is right"},
+    }  # fmt: skip
+    error = {"error": "ModelError", "error_chain_str": "no answer for bob@mail.example"}
+    folder = tmp_path / "evals" / "desk" / "1"
+    folder.mkdir(parents=True)
+    lines = [row, {**row, "example_id": 2, "error": error}]
+    (folder / "results.jsonl").write_text("\n".join(map(json.dumps, lines)))
+    assert "imported 2 episodes as verifiers" in invoke(import_, tmp_path / "evals").stdout
+    written(invoke, tmp_path / "x.eval", "--redact", "emails")
+    good, failed = (one for name, one in inside(tmp_path / "x.eval").items() if name.startswith("samples/"))
+    assert good["scores"]["partial"]["metadata"]["metrics"] == {"judge": "[EMAIL_1] is right"}
+    assert failed["error"]["message"].endswith("no answer for [EMAIL_1]")
+    assert "@" not in json.dumps([good, failed])
+
+
 def test_a_run_tag_chooses_the_runs(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     folder, _ = record([(planned("a"), Episode())])
     record([(planned("b"), Episode())])

@@ -142,6 +142,42 @@ async def test_the_order_of_execution_is_recovered(folder: RunFolder, episode: s
     assert found == [("1", None, 2), ("2", None, None), ("3", "ok", 1)]
 
 
+async def test_the_order_of_execution_survives_a_torn_answer(
+    folder: RunFolder, episode: str, tmp_path: Path
+) -> None:
+    """It is written with the answer: nothing but it may be left in the journal."""
+    recording = folder.recording
+    await recording.store(episode, 1, "client", [request(n, "tool", {}) for n in (1, 2)])
+    recording.flush()
+    recording.mark_executed(episode, 1, 2)
+    with recording.writer.lock:  # prevents a commit meanwhile
+        await recording.store(episode, 1, "server", [response(2, "second")])
+        copy = killed_now(folder, tmp_path)
+    (file,) = [copy / name for name in NAMES if (copy / name).stat().st_size]
+    os.truncate(file, file.stat().st_size - 1)
+    assert calls_found(copy) == [("1", None, None), ("2", None, 1)]
+    assert not any((copy / name).exists() for name in NAMES)
+
+
+@pytest.mark.parametrize("fault", ["FOREIGN KEY", "Is a directory"])
+def test_a_journal_that_is_refused_is_closed(folder: RunFolder, tmp_path: Path, fault: str) -> None:
+    """The viewer opens runs again and again: each refusal would cost it descriptors."""
+    copy = killed_now(folder, tmp_path)
+    if fault == "Is a directory":
+        (copy / NAMES[1]).unlink()
+        (copy / NAMES[1]).mkdir()
+    body = request(1, "tool", {})
+    entry = encode_frame(
+        folder.recording.key.secret, 1, "ep_unknown", 1, "client", 5, body, sha256(body).digest()
+    )
+    (copy / NAMES[0]).write_bytes(entry)
+    with pytest.raises(StorageError, match=fault):
+        RunFolder.reopen(copy)
+    opened = [one.resolve() for one in Path("/proc/self/fd").iterdir()]
+    assert [file for file in opened if file.is_relative_to(copy)] == []
+    assert (copy / NAMES[0]).read_bytes() == entry
+
+
 async def test_pending_frames_are_committed_soon(folder: RunFolder, episode: str) -> None:
     committed = threading.Event()
     folder.recording.writer.connection.set_trace_callback(
@@ -187,20 +223,32 @@ def encoded(entry: Entry) -> bytes:
     return encode_frame(b"", *fields, sha256(e.body).digest())
 
 
-@given(cut=st.integers(0, 400), flip=st.integers(0, 399))
-def test_a_torn_journal_is_read_up_to_the_tear(cut: int, flip: int) -> None:
-    entries = [
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cut=st.integers(0, 400), flip=st.integers(0, 399), begins_with_ran=st.booleans())
+def test_a_torn_journal_is_read_up_to_the_tear(
+    tmp_path: Path, cut: int, flip: int, begins_with_ran: bool
+) -> None:
+    """A `RanEntry` is first in a file if it waited for the frames there, and is all of it if they are torn."""
+    entries: list[Entry] = [
         FrameEntry(1, "ep_1", 1, "client", 5, b'{"id":1}\n'),
         RanEntry("ep_1", 1, '"é"', 1),
         FrameEntry(2, None, 3, "server", 6, b"\0\xff\n\n"),
         FrameEntry(3, "ep_1", 1, "server", 7, b""),
     ]
+    if begins_with_ran:
+        entries[:2] = entries[1::-1]
     parts = [encoded(entry) for entry in entries]
     whole = b"".join(parts)
     assert list(read(whole)) == entries
     kept = list(read(whole[:cut]))
     assert kept == entries[: len(kept)]
     assert sum(map(len, parts[: len(kept) + 1])) > min(cut, len(whole) - 1)
+    older = FrameEntry(0, "ep_1", 1, "client", 4, b"{}\n")
+    for name, content in zip(NAMES, (whole[:cut], encoded(older)), strict=True):
+        (tmp_path / name).write_bytes(content)
+    journal = Journal(tmp_path)
+    assert journal.entries() == [older, *kept]
+    journal.close()
     if flip < len(whole):
         damaged = whole[:flip] + bytes([whole[flip] ^ 32]) + whole[flip + 1 :]
         found = list(read(damaged))

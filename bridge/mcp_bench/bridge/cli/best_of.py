@@ -46,15 +46,20 @@ def best_of(
     attempts cost N times as much: the tokens are printed, too.
     """
     import os
+    from tempfile import TemporaryFile
 
     import anyio
 
     from mcp_bench.bridge.memory.best_of import Choice, Measured, by_agreement, by_judge, measure, read_tries
+    from mcp_bench.bridge.memory.edit import writing
     from mcp_bench.bridge.memory.judge import Judge, answers_kept, asked_lines
     from mcp_bench.bridge.roles.models import roles_of
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.recorder.verify.damage import undamaged
 
+    if out is not None:
+        with writing(out), TemporaryFile(dir=out.parent):  # before a model is paid for its choices
+            pass
     tries, fewer = read_tries(undamaged(runs, tags=run_tags), splits, n)
 
     async def ask(kept: Path) -> tuple[list[Choice], Measured, str]:
@@ -75,7 +80,8 @@ def best_of(
             for one in choices
         ]
         if out is not None:
-            write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
+            with writing(out):
+                write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
 
     if judge["judge_model"] is None:
         choices = [by_agreement(one) for one in tries]

@@ -215,8 +215,9 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
     import yaml
 
     from mcp_bench.bridge.harness.folder import read_harness
-    from mcp_bench.bridge.memory.edit import refuse_existing, write_edited
+    from mcp_bench.bridge.memory.edit import refuse_existing, write_edited, writing
     from mcp_bench.bridge.memory.worth import left_out, parts_of
+    from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
 
@@ -238,9 +239,9 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
         "record": {"split": "dev", "repeat": repeat, "harness": folders},
         "agents": [{"agent": agent}],
     }
-    out.mkdir(parents=True, exist_ok=True)
     path = out / "matrix.yaml"
-    path.write_text(yaml.safe_dump(matrix, sort_keys=False), encoding="utf-8")
+    with writing(path):
+        write_atomic(path, yaml.safe_dump(matrix, sort_keys=False))
     click.echo(f"Add the options of your agent to {path}, and record: mcp-bench record --config {path}")
 
 

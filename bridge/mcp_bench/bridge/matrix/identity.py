@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.bridge.roles.prices import read_prices
 from mcp_bench.bridge.run.choices import OF_ROLES, Choices
 from mcp_bench.bridge.run.setup import without_login
 
@@ -22,7 +23,11 @@ NOT_PART = frozenset({"max_cost", "note", "run_tags"})
 def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, JsonValue]:
     """Return the choices that are not the default, and the version of the benchmark.
 
-    Defaults are left out, so that an option of a later version of mcp-bench changes no cell.
+    Defaults are left out, so that an option of a later version of mcp-bench changes no cell. Of files, the
+    content counts, wherever they are.
+
+    Raises:
+        WrongUseError: a file cannot be read, or is malformed.
     """
     values: dict[str, JsonValue] = {}
     for one in fields(choices):
@@ -32,8 +37,12 @@ def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, Json
     for name in ("base_url", *OF_ROLES[1::2]):
         if name in values:
             values[name] = without_login(getattr(choices, name))
-    if choices.harness is not None:  # its content, wherever it is
+    if choices.harness is not None:
         values["harness"] = str(read_harness(Path(choices.harness)))
+    if choices.prices is not None:  # what its models cost: the file may have those of others, too
+        prices = read_prices(Path(choices.prices))
+        models = {getattr(choices, name) for name in OF_ROLES[::2]} & prices.keys()
+        values["prices"] = digest_of({one: prices[one].model_dump(exclude_none=True) for one in models})
     if benchmark_version is not None:
         values["benchmark_version"] = benchmark_version
     return values

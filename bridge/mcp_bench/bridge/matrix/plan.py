@@ -127,10 +127,10 @@ def _planned(
     try:
         choices, parallel = parse(cell)
         version = None if choices.server else str(load("benchmark", choices.benchmark).version)
+        values = values_of(choices, version)
     except (BenchError, click.ClickException) as error:
         faults.add(error, cell)
         return None
-    values = values_of(choices, version)
     stored = CellOfRun(name=file.name, cell=cell.name, digest=digest_of(values), values=values)
     run = run_of(stored, current)
     before = next((run for run in reversed(current) if run.cell.cell == cell.name), None)

@@ -30,7 +30,7 @@ class Setting:
     option: click.Option
 
     def words(self, value: Any, folder: Path) -> list[str]:
-        """Return a value as on the command line. Files are relative to `folder`.
+        """Return a value as on the command line. Files are relative to `folder`, or begin with `~`.
 
         Raises:
             WrongUseError: a file is standard input.
@@ -43,9 +43,7 @@ class Setting:
         if isinstance(self.option.type, click.File | click.Path):
             if "-" in values:
                 raise WrongUseError(f"{self.key}: -: standard input can be read only once. Name a file")
-            values = [str(folder / name) for name in values]
-        if isinstance(self.option.type, click.Path):
-            values = [str(folder / Path(name).expanduser()) for name in values]
+            values = [_place(folder, name) for name in values]
         return [f"--{self.key}={word_of(one)}" for one in values]
 
     def field(self) -> tuple[Any, Any]:
@@ -61,6 +59,13 @@ class Setting:
         else:
             kind = _several(_kind(self.option))
         return kind, Field(default=None, description=self.option.help)
+
+
+def _place(folder: Path, name: str) -> str:
+    try:
+        return str(folder / Path(name).expanduser())
+    except RuntimeError:  # there is no such user: it is a name like any other
+        return str(folder / name)
 
 
 def word_of(value: Any) -> str:

@@ -20,6 +20,7 @@ from mcp_bench.bridge.memory.judge import Judge, json_in
 from mcp_bench.bridge.replay.replay import Normal
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.recorder.scores.conditions import CONDITIONS
 from mcp_bench.recorder.scores.statistics import Interval, bootstrap
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
@@ -58,7 +59,8 @@ class Measured:
 
     tasks: int
     groups: int
-    """Of n attempts at a task under the same conditions; more than tasks if several agents attempted them."""
+    """Of n attempts at a task under the same conditions; more than tasks if several agents attempted them, or
+    one agent under several conditions."""
     n: int
     one: float
     """Strictly solved by an attempt, on average."""
@@ -82,13 +84,14 @@ def read_tries(paths: Sequence[Path], splits: Collection[str], n: int) -> tuple[
     Raises:
         WrongUseError: no task has n attempts.
     """
-    groups: dict[tuple[str, ...], list[Try]] = {}
+    groups: dict[tuple[str | None, ...], list[Try]] = {}
     for path in paths:
         with RunReader(path) as reader:
             for one in reader.episodes():
                 if one.partial is None or one.invalid is not None or one.split not in splits:
                     continue
-                key = (one.benchmark, one.task, one.agent, one.model or "", one.harness)
+                conditions = (getattr(one, name) for name in CONDITIONS)
+                key = (one.benchmark, one.task, one.agent, one.model, *conditions)
                 digest = state_digest(one.benchmark, reader.final_state(one.id))
                 groups.setdefault(key, []).append(Try(Attempt(one, trajectory(reader, one)), digest))
     found = [sorted(tries, key=lambda one: one.attempt.episode.started_us) for tries in groups.values()]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import yaml
@@ -13,6 +14,18 @@ import yaml
 from mcp_bench.bridge.harness.folder import Harness, read_harness
 from mcp_bench.bridge.memory.tips import Tip
 from mcp_bench.servers.errors import WrongUseError
+
+
+@contextmanager
+def writing(out: Path) -> Iterator[None]:
+    """Raise WrongUseError instead of errors of the file system. `out` is what `--out` names, or is in it."""
+    try:
+        yield
+    except OSError as error:
+        raise WrongUseError(
+            f"cannot write {out}: {error.strerror or error}. Choose --out in a folder that exists, has room "
+            "and that you may write to"
+        ) from error
 
 
 def tip_file(tip: Tip) -> str:
@@ -48,7 +61,7 @@ def write_edited(files: Mapping[str, str], out: Path, hidden: Mapping[str, str] 
     """
     refuse_existing(out)
     harness = Harness(out.resolve().name, dict(files))
-    try:
+    with writing(out):
         out.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=f".{out.name}-", dir=out.parent))
         try:
@@ -61,14 +74,14 @@ def write_edited(files: Mapping[str, str], out: Path, hidden: Mapping[str, str] 
         except BaseException:
             shutil.rmtree(made, ignore_errors=True)
             raise
-    except OSError as error:
-        raise WrongUseError(f"cannot write {out}: {error.strerror}") from error
     return harness
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise WrongUseError if a folder has files already."""
-    if out.is_file() or (out.is_dir() and any(out.iterdir())):
+    """Raise WrongUseError if a folder has files already, or cannot be looked into."""
+    with writing(out):
+        exists = out.is_file() or (out.is_dir() and any(out.iterdir()))
+    if exists:
         raise WrongUseError(
             f"{out} exists: an edit is a new folder, so that both can be compared. Name another"
         )

@@ -6,6 +6,7 @@ Values that differ between tasks become words about where they come from. So a s
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -66,7 +67,7 @@ def with_skills(files: Mapping[str, str], found: Sequence[Procedure]) -> dict[st
 
 def _procedure(family: str, attempts: Sequence[Attempt]) -> Procedure | None:
     done = [(one, [call for call in one.calls if not call.failed]) for one in attempts]
-    common = reduce(_common, [[call.tool for call in calls] for _, calls in done])
+    common = reduce(longest_common, [[call.tool for call in calls] for _, calls in done])
     if len(common) < 2:
         return None
     aligned = [(attempt, _taken(calls, common)) for attempt, calls in done]
@@ -82,14 +83,25 @@ def _procedure(family: str, attempts: Sequence[Attempt]) -> Procedure | None:
     )
 
 
-def _common(one: Sequence[str], other: Sequence[str]) -> list[str]:
-    """Return the longest common subsequence."""
-    best: list[list[list[str]]] = [[[] for _ in range(len(other) + 1)] for _ in range(len(one) + 1)]
+def longest_common(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    """Return the longest common subsequence. Of several, it is always the same one."""
+    # lengths[i][j]: of the first i and the first j elements. Numbers of 4 bytes, since lists can be long
+    lengths = [array("I", [0]) * (len(other) + 1) for _ in range(len(one) + 1)]
     for i, mine in enumerate(one):
+        above, row = lengths[i], lengths[i + 1]
         for j, theirs in enumerate(other):
-            longer = max(best[i][j + 1], best[i + 1][j], key=len)
-            best[i + 1][j + 1] = [*best[i][j], mine] if mine == theirs else longer
-    return best[-1][-1]
+            row[j + 1] = above[j] + 1 if mine == theirs else max(above[j + 1], row[j])
+    found = []
+    i, j = len(one), len(other)
+    while i and j:
+        if one[i - 1] == other[j - 1]:
+            i, j = i - 1, j - 1
+            found.append(one[i])
+        elif lengths[i - 1][j] >= lengths[i][j - 1]:
+            i -= 1
+        else:
+            j -= 1
+    return found[::-1]
 
 
 def _taken(calls: Sequence[Called], common: Sequence[str]) -> list[Called]:

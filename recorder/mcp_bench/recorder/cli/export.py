@@ -240,7 +240,8 @@ def _command(out: Path) -> str:
     words = ["mcp-bench", "export"]
     for option in context.command.params:
         value = context.params[option.name or ""]
-        if option.name in _NO_EFFECT or value in (None, False, (), option.default):
+        # 0 equals False, but may be a choice
+        if option.name in _NO_EFFECT or value is False or value in (None, (), option.default):
             continue
         for one in value if isinstance(value, tuple) else (value,):
             words += [option.opts[-1]] if one is True else [option.opts[-1], str(one)]

@@ -105,13 +105,21 @@ class Curation:
         self.rows_out = len(left)
         return left
 
-    def read(self, chosen: Sequence[Candidate]) -> Generator[tuple[Candidate, StoredEpisode, Trajectory]]:
+    def read(
+        self, chosen: Sequence[Candidate], *, redacted: bool = True
+    ) -> Generator[tuple[Candidate, StoredEpisode, Trajectory]]:
         """Yield the conversations one at a time, with reasoning and secrets removed as the selection says.
 
         A run is open in between. Close the generator: if an error keeps it alive, another thread might, and
         SQLite refuses that.
+
+        Args:
+            chosen: The episodes.
+            redacted: False keeps secrets, for a caller that matches calls by their arguments, and then
+                redacts.
         """
-        with closing(self._conversations([(one.run, one.id) for one in chosen])) as read:
+        places = [(one.run, one.id) for one in chosen]
+        with closing(self._conversations(places, redacted=redacted)) as read:
             for one, found in zip(chosen, read, strict=True):
                 yield one, *found
 
@@ -240,19 +248,19 @@ class Curation:
             for episode, conversation in read:
                 yield look(self, episode, conversation), self.guard.unchecked
 
-    def _conversations(self, places: Sequence[_Place]) -> Generator[tuple[StoredEpisode, Trajectory]]:
+    def _conversations(
+        self, places: Sequence[_Place], *, redacted: bool = True
+    ) -> Generator[tuple[StoredEpisode, Trajectory]]:
         for run, group in groupby(places, key=lambda place: place[0]):
             with RunReader(run) as reader:
                 for _, name in group:
                     episode = reader.episode(name)
-                    yield episode, self._prepared(trajectory(reader, episode))
-
-    def _prepared(self, conversation: Trajectory) -> Trajectory:
-        if self.selection.reasoning == "drop":
-            conversation = without_reasoning(conversation)
-        if self.selection.redact:
-            conversation = redact(conversation, self.selection.redact)
-        return conversation
+                    conversation = trajectory(reader, episode)
+                    if self.selection.reasoning == "drop":
+                        conversation = without_reasoning(conversation)
+                    if redacted:
+                        conversation = redact(conversation, self.selection.redact)
+                    yield episode, conversation
 
 
 def _parts(chosen: Sequence[Candidate]) -> list[list[_Place]]:

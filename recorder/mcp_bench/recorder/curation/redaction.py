@@ -67,11 +67,27 @@ def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
         trajectory: The conversation of an episode.
         kinds: What to replace: `secrets`, `emails` or both.
     """
+    return redact_episode(trajectory, {}, kinds)[0]
+
+
+def redact_episode(
+    trajectory: Trajectory, texts: dict[str, Any], kinds: Sequence[str]
+) -> tuple[Trajectory, dict[str, Any]]:
+    """Return the trajectory and other texts of its episode, with the same placeholders in both.
+
+    Args:
+        trajectory: The conversation of the episode.
+        texts: A JSON object with its other texts, such as its answer.
+        kinds: as for `redact`.
+    """
+    if not kinds:
+        return trajectory, texts
     found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
     _rewritten(trajectory, found.look)
+    _json(texts, found.look)
     if not found.placeholders:
-        return trajectory
-    return _rewritten(trajectory, found.replace)
+        return trajectory, texts
+    return _rewritten(trajectory, found.replace), _json(texts, found.replace)
 
 
 class _Found:

@@ -12,16 +12,18 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.curation.redaction import redact_episode
 from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.export.write import nothing_to_export, selection_document
 from mcp_bench.recorder.files.hashed_file import HashedFile
@@ -78,7 +80,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         writing(out),
         new_folder(out.parent),
         Replacement() as replacement,
-        closing(curation.read(chosen)) as read,
+        closing(curation.read(chosen, redacted=False)) as read,
         closing(_logged(curation, read)) as made,
     ):
         for run, of_run in groupby(made, key=lambda logged: logged.episode.run):
@@ -212,18 +214,34 @@ class _Log:
 def _logged(
     curation: Curation, read: Iterable[tuple[Candidate, StoredEpisode, Trajectory]]
 ) -> Generator[Logged]:
-    """Yield the episodes. A leak is noted, and refused in the end."""
+    """Yield the episodes, redacted as the selection says. A leak is noted, and refused in the end."""
     for run, of_run in groupby(read, key=lambda found: found[0].run):
         with RunReader(run) as reader:
             for _, episode, conversation in of_run:
-                curation.guard.note(episode, curation.guard.leak(episode, conversation))
-                yield Logged(
+                found = Logged(
                     episode,
                     conversation,
-                    reader.calls(episode.id),
+                    # calls are matched by their arguments, which redaction changes
+                    timeline(conversation.messages, reader.calls(episode.id)),
                     reader.assertions(episode.id),
                     reader.metrics(episode.id),
                 )
+                logged = _redacted(found, curation.selection.redact)
+                curation.guard.note(episode, curation.guard.leak(episode, logged.conversation))
+                yield logged
+
+
+def _redacted(logged: Logged, kinds: Sequence[str]) -> Logged:
+    """Return what a sample shows with placeholders in all of its texts, and its names and times unchanged."""
+    of_episode = {name: getattr(logged.episode, name) for name in ("prompt", "answer", "invalid_detail")}
+    graded = {"assertions": logged.assertions, "metrics": logged.metrics}
+    conversation, texts = redact_episode(logged.conversation, {**of_episode, **graded}, kinds)
+    return replace(
+        logged,
+        episode=replace(logged.episode, **{name: texts[name] for name in of_episode}),
+        conversation=conversation,
+        **{name: texts[name] for name in graded},
+    )
 
 
 def _group(episode: StoredEpisode) -> _Group:

@@ -16,6 +16,7 @@ from mcp_bench.recorder.conversations.align import matched
 from mcp_bench.recorder.conversations.errors import repeated_errors
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.export.rows import Beside, Note
 from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
@@ -44,6 +45,10 @@ class Step:
     met: int
     broken: int
     changed: tuple[tuple[str, str, bool], ...] = ()
+
+
+Effect = tuple[int, ToolCall, Step]
+"""The index of a message, a call in it as the agent made it, and what the call did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +98,11 @@ def step(before: Sequence[AssertionResult], after: Sequence[AssertionResult], *,
 
 def replays(
     curation: Curation, chosen: Sequence[Candidate]
-) -> Generator[tuple[StoredEpisode, Trajectory, Replayed]]:
-    """Yield the chosen episodes with their replays.
+) -> Generator[tuple[StoredEpisode, Trajectory, list[Effect] | None]]:
+    """Yield the chosen episodes with the effects of their calls.
+
+    There are no effects (None) if the replay differs from the recording: they would describe another course
+    of events.
 
     Raises:
         BenchError: as for `Labeller`.
@@ -103,7 +111,7 @@ def replays(
     waiting: list[tuple[StoredEpisode, Trajectory]] = []
 
     def episodes() -> Generator[tuple[Path, StoredEpisode]]:
-        with closing(curation.read(chosen)) as read:
+        with closing(curation.read(chosen, redacted=False)) as read:
             for one, episode, conversation in read:
                 waiting.append((episode, conversation))
                 yield one.run, episode
@@ -111,11 +119,14 @@ def replays(
     # an error in a replay leaves both where they are
     with closing(episodes()) as begun, closing(labeller(begun)) as replayed:
         for found in replayed:
-            yield *waiting.pop(), found
+            episode, conversation = waiting.pop()
+            # calls are matched by their arguments, which redaction changes
+            effects = list(labelled(conversation, found)) if found.same else None
+            yield episode, redact(conversation, curation.selection.redact), effects
 
 
-def labelled(conversation: Trajectory, replayed: Replayed) -> Iterator[tuple[int, ToolCall, Step]]:
-    """Yield `(index of the message, call, effect)` of each call of a conversation, in order.
+def labelled(conversation: Trajectory, replayed: Replayed) -> Iterator[Effect]:
+    """Yield the effect of each call of a conversation that is not redacted, in order.
 
     An error that an earlier call of the same tool had made already is a `repeated_error`.
     """
@@ -160,18 +171,14 @@ class Steps:
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
-        """Yield the calls of the episodes, in order.
-
-        An episode whose replay differs from the recording has no rows: its labels would describe another
-        course of events.
-        """
+        """Yield the calls of the episodes, in order. One whose replay differs has no rows."""
         with closing(replays(curation, chosen)) as found:
-            for episode, conversation, replayed in found:
-                if not replayed.same:
+            for episode, conversation, effects in found:
+                if effects is None:
                     self._unlike += 1
                     continue
                 note(episode, curation.guard.leak(episode, conversation))
-                yield from map(encode, self._rows(conversation, replayed))
+                yield from map(encode, self._rows(conversation, effects))
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
         return {}
@@ -179,10 +186,10 @@ class Steps:
     def facts(self) -> dict[str, Any]:
         return {"steps": {"labels": dict(self._counts), "episodes_that_replay_otherwise": self._unlike}}
 
-    def _rows(self, conversation: Trajectory, replayed: Replayed) -> Iterator[dict[str, Any]]:
+    def _rows(self, conversation: Trajectory, effects: Sequence[Effect]) -> Iterator[dict[str, Any]]:
         row = self._form.row(conversation)
         episode_facts = facts(conversation)
-        for number, (place, call, done) in enumerate(labelled(conversation, replayed), 1):
+        for number, (place, call, done) in enumerate(effects, 1):
             self._counts[done.label] += 1
             turn = row["messages"][place]
             (called,) = (one for one in turn["tool_calls"] if one["id"] == call.id)

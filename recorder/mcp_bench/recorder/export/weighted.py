@@ -13,7 +13,7 @@ from typing import Any
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.export.rows import Beside, Note
-from mcp_bench.recorder.export.steps import LABELS, labelled, replays
+from mcp_bench.recorder.export.steps import LABELS, replays
 from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
@@ -68,13 +68,13 @@ class Weighted:
     ) -> Generator[Any]:
         """Yield the episodes. One whose replay differs from the recording has no row, as for `Steps`."""
         with closing(replays(curation, chosen)) as found:
-            for episode, conversation, replayed in found:
-                if not replayed.same:
+            for episode, conversation, effects in found:
+                if effects is None:
                     self._unlike += 1
                     continue
                 note(episode, curation.guard.leak(episode, conversation))
                 row = self._form.row(conversation)
-                for place, _, step in labelled(conversation, replayed):
+                for place, _, step in effects:
                     turn = row["messages"][place]
                     turn["weight"] = min(turn.get("weight", 1.0), self._weights.get(step.label, 1.0))
                 for turn in row["messages"]:

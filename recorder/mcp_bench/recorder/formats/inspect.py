@@ -11,9 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from mcp_bench.recorder.conversations.timeline import timeline
+from mcp_bench.recorder.conversations.timeline import Moment
 from mcp_bench.recorder.formats.facts import KEY, facts_apart
-from mcp_bench.recorder.records import RecordedCall
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.trajectory import Message, Trajectory, Usage
 
@@ -24,11 +23,11 @@ _LIMITS = {"timeout": "time", "max_calls": "message"}
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """An episode with all that its sample shows."""
+    """An episode with all that its sample shows. `moments` are those of the messages."""
 
     episode: StoredEpisode
     conversation: Trajectory
-    calls: Sequence[RecordedCall]
+    moments: Sequence[Moment]
     assertions: Sequence[dict[str, Any]]
     metrics: dict[str, Any]
 
@@ -73,7 +72,7 @@ def sample(logged: Logged, epoch: int) -> dict[str, Any]:
         message = ": ".join(filter(None, (episode.invalid, episode.invalid_detail)))
         row["error"] = {"message": message, "traceback": "", "traceback_ansi": ""}
     if episode.termination in _LIMITS:
-        reached = seconds if episode.termination == "timeout" else len(logged.calls)
+        reached = seconds if episode.termination == "timeout" else episode.calls
         row["limit"] = {"type": _LIMITS[episode.termination], "limit": reached}
     return row
 
@@ -205,11 +204,11 @@ def _events(logged: Logged, messages: Sequence[dict[str, Any]]) -> Iterator[dict
     begins = {"input": episode.prompt, "target": "", "id": episode.task}
     yield event("sample_init", at, sample=begins, state={})
     tools = [tool.function.model_dump() for tool in conversation.tools]
-    moments = timeline(conversation.messages, logged.calls)
     arguments = {
         call.id: call.function.arguments for turn in conversation.messages for call in turn.tool_calls
     }
-    for place, (message, row, when) in enumerate(zip(conversation.messages, messages, moments, strict=True)):
+    shown = zip(conversation.messages, messages, logged.moments, strict=True)
+    for place, (message, row, when) in enumerate(shown):
         if message.role == "assistant":
             yield event(
                 "model", at, model=logged.model, input=[], input_refs=[[0, place]], tools=tools,

@@ -11,7 +11,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,7 +84,8 @@ class FrameLog:
         self._syncing = anyio.Lock()
         self._due, self._closing = threading.Event(), threading.Event()
         self._committer: threading.Thread | None = None
-        try:
+        with ExitStack() as undo:
+            undo.callback(self.writer.close)
             with self.writer.reading() as db:
                 refuse_other_key(db, path, self.key)
                 last = db.execute("SELECT id, link FROM frames ORDER BY id DESC LIMIT 1").fetchone()
@@ -93,10 +94,9 @@ class FrameLog:
             self._last_link: bytes = last[1] if last else NO_LINK
             self.calls = CallTracker(last_call, self.signer, observers)
             self._journal = Journal(path.parent, self.key.secret)
-        except BaseException:
-            self.writer.close()
-            raise
-        self._recover()
+            undo.callback(self._journal.close)
+            self._recover()
+            undo.pop_all()
 
     def close(self) -> None:
         """Commit everything and close. Frames that cannot be committed stay in the journal."""

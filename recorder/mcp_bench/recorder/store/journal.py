@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -101,6 +102,8 @@ class Journal:
                 flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
                 self._files.append(os.open(path, flags, 0o600))
         except OSError as error:
+            for file in self._files:
+                os.close(file)
             raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
         self._sizes = [os.fstat(file).st_size for file in self._files]
         self._now = 0
@@ -110,7 +113,10 @@ class Journal:
     def entries(self) -> list[Entry]:
         """Return the entries of an earlier writer, oldest first, without a torn end."""
         files = [entries for path in self._paths if (entries := list(read(path.read_bytes(), self._secret)))]
-        files.sort(key=lambda entries: next(e.number for e in entries if isinstance(e, FrameEntry)))
+        # a file without a frame is the newer one: its first append was torn by the kill, after a RanEntry
+        files.sort(
+            key=lambda entries: next((e.number for e in entries if isinstance(e, FrameEntry)), math.inf)
+        )
         return [entry for entries in files for entry in entries]
 
     def defer(self, entry: RanEntry) -> None:
