@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import secrets
 import shutil
 import stat
 import sys
 import sysconfig
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
@@ -54,6 +55,37 @@ class Change:
         except UnreadableSettingsError as error:
             raise UnreadableSettingsError(f"{self.path} is unchanged: {error}") from error
 
+    def edited(self, entry: Entry | None) -> str:
+        """Return the file's text with the entry, or without it (None), and nothing else changed.
+
+        Raises:
+            UnreadableSettingsError: the file's layout does not allow it.
+        """
+        before = self.text()
+        try:
+            after: str = (
+                self.form.remove(before, self.keys)
+                if entry is None
+                else self.form.put(before, self.keys, entry)
+            )
+            if self.form.get(after, self.keys) != entry or self._others(after) != self._others(before):
+                raise UnreadableSettingsError("other settings would change")
+        except UnreadableSettingsError as error:
+            place = ".".join(self.keys)
+            todo = (
+                f"delete {place} yourself"
+                if entry is None
+                else f"add {place} yourself: the same command with --print shows it"
+            )
+            raise UnreadableSettingsError(
+                f"{self.path} is unchanged, because its layout allows no safe edit ({error}); {todo}"
+            ) from error
+        return after
+
+    def _others(self, text: str) -> str:
+        """Return all but our entry in a form that compares types, and NaN with itself."""
+        return json.dumps(others(self.form.read(text), self.keys), sort_keys=True, default=repr)
+
     def shown(self, entry: Entry) -> str:
         """Return the text of a file that has only the entry."""
         text: str = self.form.dumped(self.keys, entry)
@@ -77,18 +109,21 @@ def apply(change: Change, entry: Entry | None) -> bool:
 
     Raises:
         BenchError: the file cannot be read or written; it is unchanged.
-        UnreadableSettingsError: the agent itself could not read it.
+        UnreadableSettingsError: the agent itself could not read it, or an edit would change more.
     """
     if change.present() == entry:
         return False
-    before = change.text()
-    after = (
-        change.form.remove(before, change.keys)
-        if entry is None
-        else change.form.put(before, change.keys, entry)
-    )
-    write(change.path, after)
+    write(change.path, change.edited(entry))
     return True
+
+
+def others(content: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
+    """Return a file's content without our entry, and without tables that have nothing else."""
+    name, *inner = keys
+    kept = {key: value for key, value in content.items() if key != name}
+    if inner and (table := others(content.get(name, {}), inner)):
+        kept[name] = table
+    return kept
 
 
 def write(path: Path, text: str) -> None:

@@ -6,4 +6,4 @@ from mcp_bench.servers.errors import BenchError
 
 
 class UnreadableSettingsError(BenchError):
-    """A configuration file cannot be parsed, so it stays unchanged."""
+    """A configuration file cannot be parsed or safely edited, so it stays unchanged."""

@@ -7,13 +7,28 @@ do). All other bytes stay the same.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from json5.loader import ModelLoader, loads
 from json5.model import JSONObject, KeyValuePair
+from json5.tokenizer import tokenize
 
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
+
+NOT_CODE = {"WHITESPACE", "LINE_COMMENT", "BLOCK_COMMENT"}
+LAST_ON_LINE = re.compile(r"[ \t]*(?://[^\n]*|/\*(?:(?!\*/)[^\n])*\*/(?=[ \t]*\n))")
+"""A comment, if nothing follows it on its line."""
+
+
+def read(text: str) -> Any:
+    """Return the file's content as plain values; an empty file has none.
+
+    Raises:
+        UnreadableSettingsError: the text is not JSON.
+    """
+    return {} if not text.strip() else _parsed(text, None)
 
 
 def get(text: str, keys: Sequence[str]) -> Any:
@@ -22,7 +37,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
     Raises:
         UnreadableSettingsError: the text is not a JSON object, or a value on the way is not.
     """
-    value: Any = _plain(text)
+    value = read(text)
     for key in keys:
         if not isinstance(value, dict):
             raise UnreadableSettingsError(f"the parent of {key!r} is not an object")
@@ -57,11 +72,16 @@ def put(text: str, keys: Sequence[str], value: Any) -> str:
         new += ","
     elif "\n" not in after:
         new += f"\n{indent}"
-    return text[: opened + 1] + new + text[opened + 1 :]
+    # a comment that ends the line of the brace is about the object, so it stays there
+    comment = LAST_ON_LINE.match(text, opened + 1)
+    place = comment.end() if comment else opened + 1
+    return text[:place] + new + text[place:]
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
-    """Return the text without the member at a path of keys; unchanged if there is none.
+    """Return the text without the member at a path of keys and one comma; unchanged if there is none.
+
+    Comments around the member stay: they may be about the others.
 
     Raises:
         UnreadableSettingsError: as for `get`.
@@ -79,20 +99,20 @@ def remove(text: str, keys: Sequence[str]) -> str:
     if number is None:
         return text
     start, end = _span(pairs[number].key)[0], _span(pairs[number].value)[1]
-    if number + 1 < len(pairs):
-        end = _span(pairs[number + 1].key)[0]
-    elif number > 0:
-        start = _span(pairs[number - 1].value)[1]
-    return text[:start] + text[end:]
+    code = [token for token in tokenize(text) if token.type not in NOT_CODE]
+    preceding = next(token for token in reversed(code) if token.index < start)
+    following = next(token for token in code if token.index >= end)
+    before, after = text[:start], text[end:]
+    if following.type == "COMMA":
+        after = text[end : following.index] + text[following.end :]
+    elif preceding.type == "COMMA":
+        before = text[: preceding.index] + text[preceding.end : start]
+    return _without_line(before, after)
 
 
 def dumped(keys: Sequence[str], value: Any) -> str:
     """Return a file that has only a value at a path of keys."""
     return put("", keys, value)
-
-
-def _plain(text: str) -> Any:
-    return {} if not text.strip() else _parsed(text, None)
 
 
 def _object(text: str) -> JSONObject:
@@ -123,6 +143,14 @@ def _name(pair: KeyValuePair) -> str:
 def _span(node: Any) -> tuple[int, int]:
     """Return where a node of the parsed text begins and ends."""
     return node._tok.index, node._end_tok.end
+
+
+def _without_line(before: str, after: str) -> str:
+    """Join what stood before and after a member, without its line if nothing else is on it."""
+    left, right = before.rstrip(" \t"), after.lstrip(" \t")
+    if left.endswith("\n") and right.startswith("\n"):
+        return left + right[1:]
+    return before + after
 
 
 def _dumped(value: Any, depth: int) -> str:

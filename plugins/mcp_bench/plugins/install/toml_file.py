@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import MutableMapping, Sequence
+from collections import deque
+from collections.abc import Iterator, MutableMapping, Sequence
+from contextlib import contextmanager
+from io import StringIO
 from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import InlineTable
 
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
+
+
+def read(text: str) -> Any:
+    """Return the file's content as plain values.
+
+    Raises:
+        UnreadableSettingsError: the text is not TOML.
+    """
+    with _refusal("it is not TOML"):
+        return tomlkit.parse(text).unwrap()
 
 
 def get(text: str, keys: Sequence[str]) -> Any:
@@ -17,7 +31,7 @@ def get(text: str, keys: Sequence[str]) -> Any:
     Raises:
         UnreadableSettingsError: the text is not TOML, or a value on the way is not a table.
     """
-    value: Any = _parsed(text).unwrap()
+    value = read(text)
     for key in keys:
         if not isinstance(value, dict):
             raise UnreadableSettingsError(f"the parent of {key!r} is not a table")
@@ -28,55 +42,101 @@ def get(text: str, keys: Sequence[str]) -> Any:
 
 
 def put(text: str, keys: Sequence[str], value: dict[str, Any]) -> str:
-    """Return the text with a table at a path of keys; creates tables on the way.
+    """Return the text with a table at a path of keys, which replaces the one that is there.
+
+    A new table goes to the end of the file. Anywhere else, the keys after it could become its own.
 
     Raises:
-        UnreadableSettingsError: as for `get`.
+        UnreadableSettingsError: as for `get`, or tomlkit cannot edit the text.
     """
-    document = _parsed(text)
-    holder: MutableMapping[str, Any] = document
-    for key in keys[:-1]:
-        if key not in holder:
-            holder[key] = tomlkit.table(is_super_table=True)
-        holder = _table(holder[key], key)
-    entry = tomlkit.table()
-    for name, part in value.items():
-        entry[name] = part
-    holder[keys[-1]] = entry
-    return tomlkit.dumps(document)
+    text = remove(text, keys)
+    with _refusal("tomlkit cannot edit it"):
+        document = tomlkit.parse(text)
+        holder = _holder(document, keys)
+        if isinstance(holder, InlineTable):
+            holder[keys[-1]] = value
+            return tomlkit.dumps(document)
+        for ending in ("\n", "\n\n"):
+            if text and not text.endswith(ending):
+                text += "\n"
+        return text + dumped(keys, value)
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
     """Return the text without the table at a path of keys; unchanged if there is none.
 
     Raises:
-        UnreadableSettingsError: as for `get`.
+        UnreadableSettingsError: as for `put`.
     """
-    document = _parsed(text)
-    holder: MutableMapping[str, Any] = document
-    for key in keys[:-1]:
-        if key not in holder:
+    with _refusal("tomlkit cannot edit it"):
+        document = tomlkit.parse(text)
+        holder = _holder(document, keys)
+        if holder is None or keys[-1] not in holder:
             return text
-        holder = _table(holder[key], key)
-    if keys[-1] not in holder:
-        return text
-    del holder[keys[-1]]
-    return tomlkit.dumps(document)
+        del holder[keys[-1]]
+        return _with_comments(tomlkit.dumps(document), text)
 
 
 def dumped(keys: Sequence[str], value: dict[str, Any]) -> str:
     """Return a file that has only a table at a path of keys."""
-    return put("", keys, value)
+    document = tomlkit.document()
+    holder: MutableMapping[str, Any] = document
+    for key in keys[:-1]:
+        holder[key] = tomlkit.table(is_super_table=True)
+        holder = holder[key]
+    holder[keys[-1]] = value
+    return tomlkit.dumps(document)
 
 
-def _parsed(text: str) -> tomlkit.TOMLDocument:
+@contextmanager
+def _refusal(problem: str) -> Iterator[None]:
     try:
-        return tomlkit.parse(text)
-    except TOMLKitError as error:
-        raise UnreadableSettingsError(f"it is not TOML: {error}") from error
+        yield
+    except (TOMLKitError, ValueError) as error:
+        raise UnreadableSettingsError(f"{problem}: {error}") from error
 
 
-def _table(value: Any, name: str) -> MutableMapping[str, Any]:
-    if not isinstance(value, MutableMapping):
-        raise UnreadableSettingsError(f"{name!r} is not a table")
-    return value
+def _holder(document: MutableMapping[str, Any], keys: Sequence[str]) -> MutableMapping[str, Any] | None:
+    """Return the table that has, or would have, the last key; None if there is none yet."""
+    holder = document
+    for key in keys[:-1]:
+        if key not in holder:
+            return None
+        value = holder[key]
+        if not isinstance(value, MutableMapping):
+            raise UnreadableSettingsError(f"{key!r} is not a table")
+        holder = value
+    return holder
+
+
+def _with_comments(rest: str, text: str) -> str:
+    """Return what tomlkit left of a text, with the comments that stood below the removed lines.
+
+    They are about what follows, but tomlkit removes them as a part of the table above.
+    """
+    left = deque(_lines(rest))
+    lines: list[str] = []
+    comments: list[str] = []
+    for line in _lines(text):
+        if left and line == left[0]:
+            lines += [*comments, left.popleft()]
+            comments = []
+        elif not line.strip() or _is_comment(line):
+            comments.append(line)
+        else:
+            comments = []
+    if not left:
+        return "".join(lines + comments)
+    # tomlkit changed lines (of an inline table) or their order
+    if any(_is_comment(line) and line not in rest for line in _lines(text)):
+        raise UnreadableSettingsError("comments would be lost")
+    return rest
+
+
+def _is_comment(line: str) -> bool:
+    return line.lstrip().startswith("#")
+
+
+def _lines(text: str) -> StringIO:
+    """Return the lines as TOML counts them: `str.splitlines` also ends one at other characters."""
+    return StringIO(text, newline="\n")
