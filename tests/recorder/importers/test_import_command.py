@@ -260,3 +260,22 @@ def test_a_damaged_file_is_reported(invoke: Invoke, tmp_path: Path, name: str, f
     assert document["imported"] == 0
     assert document["bad"][0]["file"] == str(path)
     assert document["bad"][0]["reason"]
+
+
+def test_an_import_that_begins_while_another_ends_leaves_its_runs(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its runs are written and closed, and not in the store yet."""
+    first = write(tmp_path / "first.jsonl", GOOD)
+    second = write(tmp_path / "second.jsonl", {**GOOD, "messages": GOOD["messages"][:3]})
+    enter = store.ledger_of
+
+    def meanwhile(*arguments: Any) -> Any:
+        monkeypatch.setattr(store, "ledger_of", enter)
+        imported(invoke, second, "--benchmark", "desk")
+        return enter(*arguments)
+
+    monkeypatch.setattr(store, "ledger_of", meanwhile)
+    imported(invoke, first, "--benchmark", "desk")
+    assert len(episodes(bench_home)) == 2
+    assert not (bench_home / "importing").exists()

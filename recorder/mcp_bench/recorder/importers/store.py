@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
@@ -21,7 +22,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
-from mcp_bench.recorder.runs.lock import is_being_written
+from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
 from mcp_bench.recorder.runs.run_folder import RECORDINGS, RunFolder
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
@@ -96,6 +97,15 @@ class ImportedRuns:
 
     def __enter__(self) -> Self:
         _remove_left_behind(self._aside.parent)
+        try:
+            self._aside.mkdir(mode=0o700, parents=True)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write to {error.filename}: {error.strerror}. Recordings are stored in "
+                "$MCP_BENCH_HOME; set it to a folder that you can write to"
+            ) from error
+        # the runs' own locks are open before they are moved into the store
+        self._lock = take_lock(self._aside / LOCK)
         return self
 
     def __exit__(
@@ -105,6 +115,7 @@ class ImportedRuns:
             with contextlib.suppress(StorageError):
                 folder.close()
         shutil.rmtree(self._aside, ignore_errors=True)
+        os.close(self._lock)
         with contextlib.suppress(OSError):
             self._aside.parent.rmdir()
 
@@ -154,7 +165,7 @@ def _remove_left_behind(folder: Path) -> None:
     """Remove the files of killed imports. Running imports keep theirs."""
     for aside in folder.glob("import_*"):
         runs = [path for path in aside.iterdir() if path.is_dir()]
-        if runs and not any(is_being_written(run) for run in runs):
+        if runs and not any(is_being_written(path) for path in (aside, *runs)):
             _log.info("removing files of an interrupted import: %s", aside)
             shutil.rmtree(aside, ignore_errors=True)
 
