@@ -51,7 +51,7 @@ class Button:
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         self.pressed += 1
         over = self.task == "game" and self.pressed == WANTED["game"]
-        return ToolResult(text=f"pressed {self.pressed} times", reward=0.4321, done=over)
+        return ToolResult(text=f"pressed {self.pressed} times", reward=0.43219876505, done=over)
 
     async def grade(self, answer: str) -> Grade:
         check = AssertionResult(name="pressed", passed=self.pressed == WANTED[self.task])
