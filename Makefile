@@ -15,6 +15,9 @@ ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 # Where this is set, pytest would rewrite the assertions of all tests again in each worker.
 export PYTHONDONTWRITEBYTECODE :=
 
+# The full sweeps have tests that take an hour.
+PATIENT := --timeout 7200 --override-ini faulthandler_timeout=7500
+
 .PHONY: acp-agents environments demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
@@ -35,10 +38,10 @@ test: check $(NODE_TOOLS)
 
 # Here every command of the tests is an interpreter of its own (see tests/support/forked.py).
 test-full: check $(NODE_TOOLS) $(ACP_AGENTS)
-	MCP_BENCH_TEST_PROCESSES=real $(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not vllm"
+	MCP_BENCH_TEST_PROCESSES=real $(VENV)/bin/python -m pytest $(PATIENT) --numprocesses auto --dist worksteal -m "not vllm"
 
 test-vllm: $(VENV)/.dev $(VLLM)/.made $(DEMO)
-	MCP_BENCH_VLLM=$(VLLM) MCP_BENCH_DEMO=$(abspath $(dir $(DEMO))) $(VENV)/bin/python -m pytest -m vllm -rP tests/trainer
+	MCP_BENCH_VLLM=$(VLLM) MCP_BENCH_DEMO=$(abspath $(dir $(DEMO))) $(VENV)/bin/python -m pytest $(PATIENT) -m vllm -rP tests/trainer
 
 $(DEMO):
 	$(MAKE) demo

@@ -1,5 +1,7 @@
 """Run `mcp-bench` as a subprocess, with the fixture package installed."""
 
+from __future__ import annotations
+
 import json
 import os
 import sqlite3
@@ -8,6 +10,7 @@ import sys
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import TracebackType
 from typing import Any, ClassVar
 
 from mcp_bench.recorder.runs.left_behind import take_in_left
@@ -15,6 +18,17 @@ from tests.support.forked import module_command, run_module
 
 ROOT_MODULE = "mcp_bench.bridge.cli.root"
 FIXTURES = Path(__file__).with_name("fixture_dist")
+
+
+class Started(subprocess.Popen[str]):
+    """A command that goes on: it is killed when the test that started it fails, which would wait for it."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self.kill()
+        super().__exit__(kind, error, trace)
 
 
 @dataclass
@@ -39,9 +53,9 @@ class Bench:
         shared = {name: os.environ[name] for name in ("MCP_BENCH_CACHE",) if name in os.environ}
         return {**base, **ours, **shared, **self.environ}
 
-    def start(self, *args: str | Path) -> subprocess.Popen[str]:
+    def start(self, *args: str | Path) -> Started:
         pipe = subprocess.PIPE
-        return subprocess.Popen(
+        return Started(
             self.command(*args),
             env=self.environment(),
             stdout=pipe,

@@ -56,8 +56,10 @@ def chromium() -> Iterator[Browser]:
         # Chromium refuses its own sandbox to root
         arguments = ["--no-sandbox"] if os.geteuid() == 0 else []
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        yield browser
-        browser.close()
+        try:
+            yield browser
+        finally:
+            browser.close()
 
 
 @contextmanager

@@ -156,6 +156,30 @@ def test_a_run_that_goes_on_updates_itself(opened: Viewer, bench_home: Path, exp
     assert opened.problems == []
 
 
+def test_an_update_takes_away_neither_a_click_nor_the_focus(
+    opened: Viewer, bench_home: Path, expect_soon: None
+) -> None:
+    """A click is lost when the button was replaced between the press and the release."""
+    slots = [planned("first"), planned("second"), planned("third")]
+    page = opened.page
+    with RunFolder.create(run_info(*slots)) as folder:
+        play(folder, slots[0], Episode())
+        page.goto(f"{opened.url}/runs/{folder.path.name}")
+        page.get_by_role("button", name="Stop the run").hover()
+        page.mouse.down()
+        play(folder, slots[1], Episode())
+        expect(page.get_by_text("2 of 3")).to_be_visible()
+        with page.expect_event("dialog"):
+            page.mouse.up()
+        assert opened.problems.pop().startswith("Stop this run?")
+        link = page.get_by_role("link", name="first", exact=True)
+        link.focus()
+        play(folder, slots[2], Episode())
+        expect(page.get_by_text("3 of 3")).to_be_visible()
+        expect(link).to_be_focused()
+    assert opened.problems == []
+
+
 def test_dark_is_chosen_and_kept(opened: Viewer, expect_soon: None) -> None:
     def background() -> str:
         return str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))

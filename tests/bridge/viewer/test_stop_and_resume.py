@@ -6,8 +6,6 @@ import fcntl
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -62,7 +60,7 @@ def test_a_run_is_stopped_and_resumed(bench_home: Path, tmp_path: Path) -> None:
         "record", "--agent", "script", "--agent-option", f"file={agent}", "--benchmark", "notebook",
         "--task", "colours", "--repeat", "2", "--jobs", "1", "--isolation", "none",
     )  # fmt: skip
-    with pytest.MonkeyPatch.context() as patch, bench.start(*command) as process, ending(process):
+    with pytest.MonkeyPatch.context() as patch, bench.start(*command) as process:
         for name, value in bench.environment().items():
             patch.setenv(name, value)
         assert waits.read_bytes() == b"."  # the first episode is done, the second waits
@@ -93,15 +91,6 @@ def test_a_run_is_stopped_and_resumed(bench_home: Path, tmp_path: Path) -> None:
             expect(resume).to_have_count(0)
             assert viewer.problems == []
     until_let_go(path)
-
-
-@contextmanager
-def ending(process: subprocess.Popen[str]) -> Iterator[None]:
-    """End a command when its test fails, which would wait for it."""
-    try:
-        yield
-    finally:
-        process.kill()
 
 
 def until_let_go(path: Path) -> None:

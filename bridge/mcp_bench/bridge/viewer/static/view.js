@@ -173,6 +173,12 @@ async function copyFrom(target) {
   return copy(await (await fetch(target.href)).text());
 }
 
+// Live pages --------------------------------------------------------------------------------------
+// What the reader unfolded stays so when the page is updated.
+if (globalThis.Idiomorph) {
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+}
+
 // Printing: what is folded on the screen is on the paper ------------------------------------------
 let folded = [];
 
