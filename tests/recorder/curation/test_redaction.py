@@ -121,6 +121,14 @@ def test_fields_of_arguments() -> None:
     assert redact(trajectory(arguments=arguments), ["emails"]) == trajectory(arguments=arguments)
 
 
+def test_keys_of_objects_are_replaced_but_names_of_fields_are_not() -> None:
+    arguments = {"shared_with": {"ann@mail.example": "editor"}, "tool_calls9": 1, "password": "tool_calls9"}
+    call = redact(trajectory(arguments=arguments), ["secrets", "emails"]).messages[0].tool_calls[0]
+    assert call.function.arguments == {
+        "shared_with": {"[EMAIL_1]": "editor"}, "tool_calls9": 1, "password": "[SECRET_1]",
+    }  # fmt: skip
+
+
 def test_different_addresses_are_distinguished() -> None:
     texts = redacted(
         "From ann.lee+x@mail.example to Bob <bob@corp.co.example>.",

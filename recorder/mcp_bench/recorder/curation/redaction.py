@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory
 
@@ -56,8 +56,9 @@ _PATTERNS = {"secrets": (_SECRETS, "SECRET"), "emails": (_EMAILS, "EMAIL")}
 _SECRET_FIELD = re.compile(_NAME, re.IGNORECASE)
 
 _Span = tuple[int, int, str]
-_Texts = Callable[[str, bool], str]
-"""Called with each text, and True if it is the value of a field whose name suggests a secret."""
+_Role = Literal["text", "secret", "key"]
+"""What a string is: any text, the value of a field whose name suggests a secret, or a key of a JSON object."""
+_Texts = Callable[[str, _Role], str]
 
 
 def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
@@ -98,21 +99,22 @@ class _Found:
         self._counts: dict[str, int] = {}
         self._alone: re.Pattern[str] | None = None
 
-    def look(self, text: str, is_secret_field: bool) -> str:
+    def look(self, text: str, role: _Role) -> str:
         """Collect the values to replace, and return the text unchanged."""
-        if is_secret_field and self._fields and text:
+        if role == "secret" and self._fields and text:
             self._note(text, "SECRET")
             return text
         for start, end, kind in sorted(self._spans(text)):
             self._note(text[start:end], kind)
         return text
 
-    def replace(self, text: str, is_secret_field: bool) -> str:
+    def replace(self, text: str, role: _Role) -> str:
         """Return the text with placeholders for every value that `look` found in any text."""
-        if is_secret_field and self._fields and text:
+        if role == "secret" and self._fields and text:
             return self.placeholders[text]
         spans = [*self._spans(text)]
-        spans += [(match.start(), match.end(), "") for match in self._standing_alone().finditer(text)]
+        if role != "key":  # a password may be a word that is also the name of a field
+            spans += [(match.start(), match.end(), "") for match in self._standing_alone().finditer(text)]
         parts, position = [], 0
         for start, end, _ in sorted(spans, key=lambda span: (span[0], -span[1])):
             if start >= position and text[start:end] in self.placeholders:
@@ -163,21 +165,21 @@ def _message(message: Message, texts: _Texts) -> Message:
     ]
     return message.model_copy(
         update={
-            "reasoning": None if message.reasoning is None else texts(message.reasoning, False),
-            "content": None if message.content is None else texts(message.content, False),
+            "reasoning": None if message.reasoning is None else texts(message.reasoning, "text"),
+            "content": None if message.content is None else texts(message.content, "text"),
             "tool_calls": calls,
         }
     )
 
 
-def _json(value: Any, texts: _Texts, *, is_secret: bool = False) -> Any:
+def _json(value: Any, texts: _Texts, role: _Role = "text") -> Any:
     if isinstance(value, str):
-        return texts(value, is_secret)
+        return texts(value, role)
     if isinstance(value, list):
-        return [_json(item, texts, is_secret=is_secret) for item in value]
+        return [_json(item, texts, role) for item in value]
     if isinstance(value, dict):
         return {
-            key: _json(item, texts, is_secret=_SECRET_FIELD.fullmatch(key) is not None)
+            texts(key, "key"): _json(item, texts, "secret" if _SECRET_FIELD.fullmatch(key) else "text")
             for key, item in value.items()
         }
     return value
