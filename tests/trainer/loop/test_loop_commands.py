@@ -113,6 +113,24 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
 
 
+@pytest.mark.parametrize(
+    ("changed", "overrides", "held"),
+    [
+        ({}, (), True),
+        ({}, ("rl.constrain_calls=false",), False),
+        ({"constrain_calls": False}, (), False),
+        ({"algorithm": "sft"}, (), False),  # recorded from the engine that measures
+    ],
+)
+def test_attempts_are_held_to_schemas_as_measurements_are(
+    changed: dict[str, object], overrides: tuple[str, ...], held: bool, tmp_path: Path
+) -> None:
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 2,
+               "teacher": "oracle", "algorithm": "grpo", "constrain_calls": True, **changed}  # fmt: skip
+    folder, _ = begin("tiny-cpu-grpo", overrides, tmp_path / "loop", choices)
+    assert load_recipe(str(folder.recipe))[1].rl.constrain_calls is held
+
+
 def test_recording_options_reach_a_run_and_its_resumption(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

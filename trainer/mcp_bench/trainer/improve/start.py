@@ -20,7 +20,7 @@ from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.loop.commands import refuse_own, run
 from mcp_bench.trainer.loop.settings import task_ids
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rl.start import check_learning
 
@@ -72,6 +72,8 @@ def begin(
     _check_feedback(settings)
     refuse_own(settings.record_options, "improve", OURS)
     if settings.recipe:
+        if settings.rl_steps:
+            overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
         loaded = load_recipe(settings.recipe, overrides)[1]
         if loaded.model.base is None:
             raise WrongUseError(

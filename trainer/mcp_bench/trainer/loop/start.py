@@ -12,7 +12,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.commands import refuse_own
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rl.start import check_learning
 
@@ -39,6 +39,7 @@ def begin(
     refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
+        overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
         check_learning(load_recipe(recipe, overrides)[1], settings.algorithm, settings.record_options)
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
@@ -28,6 +28,14 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
     if source.base is not None:
         source = source.model_copy(update={"base": str(_folder(source.base))})
     return recipe_text(recipe.model_copy(update={"model": source}))
+
+
+def as_measured(overrides: Sequence[str], *, constrain_calls: bool) -> Sequence[str]:
+    """Return overrides of a recipe with which attempts are held to schemas where measurements are.
+
+    An override of the user's own comes later, and wins.
+    """
+    return ["rl.constrain_calls=true", *overrides] if constrain_calls else overrides
 
 
 def _too_far(recipe: Recipe) -> Iterator[str]:
