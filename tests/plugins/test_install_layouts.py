@@ -73,6 +73,17 @@ TOML = {
 }
 
 
+def test_line_ends_of_windows_stay(codex: Path, gemini: Path) -> None:
+    texts = {codex: 'model = "gpt-5" # mine\n[tui]\nt = 1\n', gemini: '{\n  "theme": "dark"\n}\n'}
+    for path, text in texts.items():
+        path.write_bytes(text.replace("\n", "\r\n").encode())
+        run(path)
+        after = path.read_bytes()
+        assert b"connect" in after and after.count(b"\n") == after.count(b"\r\n") > text.count("\n")
+        run(path, "--remove")
+        assert set(text.encode().splitlines()) <= set(path.read_bytes().split(b"\r\n"))
+
+
 @pytest.mark.parametrize("text", TOML.values(), ids=TOML)
 def test_toml_of_any_layout_keeps_all_else(codex: Path, text: str) -> None:
     """Codex also reads dotted keys and inline tables; keys below a new table would become that table's."""

@@ -180,9 +180,14 @@ def test_a_full_disk_is_named_by_leave_out(tmp_path: Path) -> None:
 
 
 def test_edits_say_where_they_cannot_be_written(recorded: Bench, tmp_path: Path) -> None:
+    """Before a model is asked, too."""
     (tmp_path / "file").touch()
-    done = recorded.run("harness", "skills", "--out", tmp_path / "file" / "skills", code=2)
-    assert f"cannot write {tmp_path}/file/skills: " in done.stderr and "Choose --out in" in done.stderr
+    with ModelEndpoint([]) as endpoint:
+        judge = ("--judge-model", "m", "--judge-base-url", endpoint.openai_url)
+        for edit in (["skills"], ["tips", *judge]):
+            done = recorded.run("harness", *edit, "--out", tmp_path / "file" / "new", code=2)
+            assert f"cannot write {tmp_path}/file/new: Not a directory. Choose --out in" in done.stderr
+        assert endpoint.requests == []
 
 
 def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) -> None:

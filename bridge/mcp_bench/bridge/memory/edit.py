@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
@@ -78,8 +79,13 @@ def write_edited(files: Mapping[str, str], out: Path, hidden: Mapping[str, str] 
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise WrongUseError if a folder has files already, or cannot be looked into."""
+    """Raise WrongUseError if a folder has files already, or could not be made: before anything is paid for."""
     with writing(out):
+        above = next(one for one in out.absolute().parents if one.exists())
+        if not above.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        if not os.access(above, os.W_OK | os.X_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         exists = out.is_file() or (out.is_dir() and any(out.iterdir()))
     if exists:
         raise WrongUseError(

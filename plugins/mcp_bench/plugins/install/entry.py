@@ -41,8 +41,13 @@ class Change:
         self.form: ModuleType = toml_file if self.path.suffix == ".toml" else json_file
 
     def text(self) -> str:
+        return self.as_stored().replace("\r\n", "\n")
+
+    def as_stored(self) -> str:
+        """Return the file's text with its own line ends; empty if there is none."""
         try:
-            return self.path.read_text(encoding="utf-8")
+            with self.path.open(encoding="utf-8", newline="") as file:
+                return file.read()
         except FileNotFoundError:
             return ""
         except (OSError, ValueError) as error:
@@ -113,7 +118,9 @@ def apply(change: Change, entry: Entry | None) -> bool:
     """
     if change.present() == entry:
         return False
-    write(change.path, change.edited(entry))
+    text, before = change.edited(entry), change.as_stored()
+    windows = "\r\n" in before and before.count("\r\n") == before.count("\n")
+    write(change.path, text.replace("\n", "\r\n") if windows else text)
     return True
 
 
