@@ -79,7 +79,7 @@ def write_edited(files: Mapping[str, str], out: Path, hidden: Mapping[str, str] 
 
 
 def refuse_existing(out: Path) -> None:
-    """Raise WrongUseError if a folder has files already, or could not be made: before anything is paid for."""
+    """Raise WrongUseError if a folder has files already, or could not be made, before anything is paid."""
     with writing(out):
         above = next(one for one in out.absolute().parents if one.exists())
         if not above.is_dir():

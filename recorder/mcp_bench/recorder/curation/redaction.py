@@ -57,7 +57,7 @@ _SECRET_FIELD = re.compile(_NAME, re.IGNORECASE)
 
 _Span = tuple[int, int, str]
 _Role = Literal["text", "secret", "key"]
-"""What a string is: any text, the value of a field whose name suggests a secret, or a key of a JSON object."""
+"""What a string is: a text, the value of a field whose name suggests a secret, or a key of a JSON object."""
 _Texts = Callable[[str, _Role], str]
 
 

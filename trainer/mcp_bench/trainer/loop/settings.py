@@ -31,7 +31,7 @@ class TrialSettings(BaseModel):
     jobs: PositiveInt = 1
     engine: Literal["auto", "vllm", "torch"] = "auto"
     constrain_calls: bool = False
-    """Whether the engine holds tool calls to the tools' schemas: while models are measured, and in attempts."""
+    """Whether the engine holds calls to the tools' schemas: while models are measured, and in attempts."""
     base_steps: PositiveInt | None = None
     """Training steps of the base model made if the recipe has none. None: the full schedule."""
 
