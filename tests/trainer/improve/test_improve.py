@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from mcp_bench.servers import needs
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
@@ -113,15 +115,16 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
     start = harness(tmp_path / "start", "Be calm.")
     leak = harness(tmp_path / "leak", f"Look for {HELD}.")
     again = harness(tmp_path / "again", f"Look for {HELD}.")
-    names = ("tools", "options", "unknown", "escaped")
-    tools, options, unknown, escaped = (harness(tmp_path / name, "x") for name in names)
+    names = ("tools", "options", "unknown", "escaped", "broken")
+    tools, options, unknown, escaped, broken = (harness(tmp_path / name, "x") for name in names)
     (tools / "tools.yaml").write_text("knok: Knock.")
     (options / "agents.yaml").write_text("script: {fiel: x}")
     (unknown / "agents.yaml").write_text("agent: {temperature: 0.2}")
     (escaped / "skills" / "calm").mkdir(parents=True)
     (escaped / "skills" / "calm" / "SKILL.md").write_text("---\nname: calm\ndescription: Be calm.\n---\nx")
     (escaped / "tools.yaml").write_text(f'knock: "Knock at {HELD.replace("e", chr(92) + "x65")}."')
-    made = (leak, again, start, tools, options, unknown, escaped)
+    (broken / "agents.yaml").write_text(f'chat: {{system: "Doors:\\n{HELD}"}}')
+    made = (leak, again, start, tools, options, unknown, escaped, broken)
     candidates = [word for one in made for word in ("--candidate", one)]
     found = history(improved(tmp_path, "--harness", start, *candidates, "--json"))
     assert found["spent"]["episodes"] == 0
@@ -133,7 +136,36 @@ def test_what_cannot_help_costs_no_episode(tmp_path: Path) -> None:
         "agents.yaml: `record` does not take these agents or options",
         "agents.yaml: `record` does not take these agents or options",
         "tools.yaml, as the agent reads them",
+        "agents.yaml, as the agent reads them",
     ]
+
+
+def test_what_cannot_work_is_found_before_the_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Tasks that cannot run here, and options of `record`: also if the model is served only later."""
+    base, good = tmp_path / "base", harness(tmp_path / "good", GOOD)
+    base.mkdir()
+    sizes = ("hidden_size", "intermediate_size", "vocab_size", "head_dim")
+    heads = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads")
+    config = {"model_type": "qwen3", **dict.fromkeys(sizes, 64), **dict.fromkeys(heads, 1)}
+    (base / "config.json").write_text(json.dumps(config))
+    trained = ("--recipe", "tiny-cpu-grpo", "--set", f"model={{base: {base}}}")
+    ours = ("--agent", "script", "--agent-option", f"file={obedient(tmp_path)}")
+    for agent in (trained, ours):
+        words = ["--benchmark", "doors", *agent, "--dev", str(dev_ids(tmp_path)), "--candidate", str(good)]
+        done = CliRunner().invoke(improve, [str(tmp_path / "out"), *words, "--", "--timout", "300"])
+        assert "--timout" in capfd.readouterr().err, done.exception
+        assert not (tmp_path / "out").exists()
+    monkeypatch.setattr(needs, "missing", lambda need: "there is no GPU" if need == "gpu" else None)
+    words = ["--benchmark", "improve", *ours, "--dev", "24", "--candidate", str(good), "--", "--timout", "3"]
+    done = CliRunner().invoke(improve, [str(tmp_path / "out"), *words])
+    assert re.search(r"Left out of dev: \d of 24 tasks cannot run here: there is no GPU \(", done.stderr)
+    monkeypatch.setattr(needs, "missing", lambda need: "nothing is here")
+    done = CliRunner().invoke(improve, [str(tmp_path / "out"), "--task", "codec", *words])
+    assert str(done.exception).startswith(
+        "--train: 20 of 20 tasks cannot run here: nothing is here (codec.train"
+    )
 
 
 def test_an_agent_that_reads_what_is_not_for_it_proposes_nothing(tmp_path: Path, bench_home: Path) -> None:

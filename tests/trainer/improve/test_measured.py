@@ -24,19 +24,24 @@ pytestmark = [pytest.mark.component, pytest.mark.usefixtures("bench_home")]
 TASKS = {"gate": "dev", "confirm": "dev", "test": "test"}
 
 
-def recorded(what: str, sizes: Sequence[float]) -> str:
-    """Record attempts that left files of these sizes, and return the run."""
+def size(value: float) -> Score:
+    return Score(name="size", value=value, better="lower", unit="bits/byte")
+
+
+def time(value: float, baseline: float) -> Score:
+    return Score(name="time", value=value, better="lower", unit="s", baseline=baseline)
+
+
+def recorded(what: str, scores: Sequence[Score]) -> str:
+    """Record attempts with these scores, and return the run."""
     stories = [
-        (
-            planned(f"{what}.{number}", TASKS[what]),
-            Episode(partial=0.0, score=Score(name="size", value=size, better="lower", unit="bits/byte")),
-        )
-        for number, size in enumerate(sizes)
+        (planned(f"{what}.{number}", TASKS[what]), Episode(partial=0.0, score=score))
+        for number, score in enumerate(scores)
     ]
     return record(stories)[0].id
 
 
-def measured(place: Path, before: Sequence[float], after: Sequence[float]) -> dict[str, Any]:
+def measured(place: Path, before: Sequence[Score], after: Sequence[Score]) -> dict[str, Any]:
     """Judge a harness that was recorded already, and return the history."""
     place.mkdir()
     folder = ImproveFolder(place)
@@ -46,9 +51,9 @@ def measured(place: Path, before: Sequence[float], after: Sequence[float]) -> di
             patience=1,
         )
     )  # fmt: skip
-    for arm, sizes in ((Arm(), before), (Arm(1), after)):
+    for arm, scores in ((Arm(), before), (Arm(1), after)):
         for what in TASKS:
-            done = {"run": recorded(what, sizes), "spent": {"episodes": 10, "tokens": 120}}
+            done = {"run": recorded(what, scores), "spent": {"episodes": 10, "tokens": 120}}
             (folder.arm(arm) / f"{what}-0.json").write_text(json.dumps(done))
     proposal = {"action": "harness", "reason": "candidate small", "harness": "h1@12ab"}
     (folder.generation(1) / "proposal.json").write_text(json.dumps(proposal))
@@ -61,7 +66,7 @@ def measured(place: Path, before: Sequence[float], after: Sequence[float]) -> di
 
 def test_a_smaller_size_is_promoted(tmp_path: Path) -> None:
     """Partial credit is 0 throughout: only the size says what became better."""
-    found = measured(tmp_path / "out", [2.0] * 10, [1.5, 1.7] * 5)
+    found = measured(tmp_path / "out", [size(2.0)] * 10, [size(1.5), size(1.7)] * 5)
     (one,) = found["generations"]
     assert (one["verdict"], one["measure"]) == ("promoted", ["size", "bits/byte", "lower"])
     assert one["why"].startswith("size (lower is better) +0.4 [+0.34, +0.46] bits/byte, 0 tasks fixed")
@@ -74,5 +79,20 @@ def test_a_smaller_size_is_promoted(tmp_path: Path) -> None:
 
 
 def test_a_larger_size_is_not(tmp_path: Path) -> None:
-    (one,) = measured(tmp_path / "out", [1.5] * 10, [2.0] * 10)["generations"]
+    (one,) = measured(tmp_path / "out", [size(1.5)] * 10, [size(2.0)] * 10)["generations"]
     assert (one["verdict"], one["promoted"]) == ("not promoted", False)
+
+
+def test_a_time_is_compared_by_what_the_baseline_took_beside_it(tmp_path: Path) -> None:
+    """Between the recordings, the machine became twice as fast: that is no gain."""
+    busy = [time(0.6 + number / 100, 0.8 + number / 100) for number in range(10)]
+    idle = [time(one.value / 2, (one.baseline or 0) / 2) for one in busy]
+    (same,) = measured(tmp_path / "same", busy, idle)["generations"]
+    assert (same["verdict"], round(same["difference"], 9)) == ("not promoted", 0)
+    faster = [time(one.value / 4, (one.baseline or 0) / 2) for one in busy]
+    (found,) = measured(tmp_path / "faster", busy, faster)["generations"]
+    # half of the time that the start took, where the baseline took the mean of both moments
+    usual = [0.75 * (one.baseline or 0) for one in busy]
+    half = [one.value / (one.baseline or 1) * mean / 2 for one, mean in zip(busy, usual, strict=True)]
+    assert found["verdict"] == "promoted"
+    assert found["difference"] == pytest.approx(sum(half) / 10)

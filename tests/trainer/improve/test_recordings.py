@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -25,6 +28,7 @@ from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordi
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
 from mcp_bench.trainer.loop import commands
+from mcp_bench.trainer.loop.measuring import Endpoint
 from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
@@ -182,6 +186,32 @@ def test_a_feedback_session_that_the_hours_end_is_no_proposal(
         assert proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)["action"] == "none"
     assert commands.given(asked[0], "--isolation") == ["--isolation", "uid"]
     assert "--require-isolation=uid" in asked[0] and "300" not in asked[0]
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_a_dead_engine_says_nothing_about_the_weights(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its episodes fail one after the other, which stops the recording."""
+
+    def check() -> None:
+        raise BenchError("the engine has ended: out of memory")
+
+    @contextmanager
+    def served(*_: object) -> Iterator[Endpoint]:
+        yield Endpoint(["--agent", "chat", "--model", "w1"], check)
+
+    def stopped(*_: object, **__: object) -> dict[str, object]:
+        return {"run": "run_x", "stopped": True, "stopped_by": "20 episodes in a row were invalid"}
+
+    monkeypatch.setattr(recordings_module, "served", served)
+    monkeypatch.setattr(recordings_module, "record", partial(commands.record, run=stopped))
+    folder = ImproveFolder(tmp_path)
+    folder.recipe.write_text(yaml.safe_dump({"model": {"base": "/base"}}))
+    settings = SETTINGS.model_copy(update={"recipe": "mine.yaml"})
+    with pytest.raises(BenchError, match="out of memory"):
+        Recordings(folder, settings).scores(Arm(0, 1), "gate", 1)
+    assert not list((tmp_path / "h0-w1").glob("gate*.json"))
 
 
 def test_two_processes_do_not_work_in_one_folder(tmp_path: Path) -> None:

@@ -13,8 +13,10 @@ import pytest
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop import commands, training
 from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, record, run
+from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.loop.torchrun import launcher
@@ -111,6 +113,15 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
         (episode,) = reader.episodes()
     assert episode.strict
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
+
+
+def test_names_choose_among_the_tasks_of_a_file_too(tmp_path: Path) -> None:
+    ids, file = [f"{name}.dev.0" for name in ("bytes", "codec", "places")], tmp_path / "dev.txt"
+    file.write_text("\n".join(ids))
+    assert task_ids("improve", "dev", file, ("codec", "places.dev.0")) == ids[1:]
+    assert task_ids("improve", "dev", ids, ("codec",)) == ids[1:2]
+    with pytest.raises(WrongUseError, match="selects no task of digits"):
+        task_ids("improve", "dev", file, ("digits",))
 
 
 @pytest.mark.parametrize(

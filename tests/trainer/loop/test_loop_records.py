@@ -31,8 +31,9 @@ ASKED = ("--agent", "oracle", "--task", "user_task_0")
 class Command:
     """Stands in for `mcp-bench record`: it records one episode, or returns the run that it resumes."""
 
-    def __init__(self) -> None:
+    def __init__(self, stored_agent: str | None = None) -> None:
         self.resumed: list[str] = []
+        self._stored_agent = stored_agent
 
     def __call__(self, arguments: Sequence[str], **_: object) -> dict[str, Any]:
         if "--resume" in arguments:
@@ -40,7 +41,9 @@ class Command:
             return {"run": self.resumed[-1], "stopped": False}
         options = dict(pairwise(arguments))
         made = recorded.record(
-            [(planned(), Episode())], agent=options["--agent"], model=options.get("--model")
+            [(planned(), Episode())],
+            agent=self._stored_agent or options["--agent"],
+            model=options.get("--model"),
         )[0]
         if "--run-tag" in options:
             annotate(runs_dir() / made.id, add=[options["--run-tag"]])
@@ -52,6 +55,14 @@ def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None
     first = record(tmp_path / "dev.begun", ASKED, run=command)
     assert record(tmp_path / "dev.begun", ASKED, run=command) == first
     assert command.resumed == [first]
+
+
+@pytest.mark.parametrize(("stored", "is_ours"), [("acp:mine", True), ("acpx:mine", False), ("codex", False)])
+def test_an_agent_of_ones_own_is_stored_with_its_name(stored: str, is_ours: bool, tmp_path: Path) -> None:
+    command = Command(stored)
+    asked = ("--agent", "acp", "--agent-option", "command=mine", "--task", "user_task_0")
+    first = record(tmp_path / "dev.begun", asked, run=command)
+    assert (record(tmp_path / "dev.begun", asked, run=command) == first) is is_ours
 
 
 def test_a_run_without_tasks_that_cannot_run_here_is_found_again(tmp_path: Path) -> None:

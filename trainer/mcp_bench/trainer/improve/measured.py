@@ -9,6 +9,9 @@ from typing import NamedTuple
 from mcp_bench.servers.grading import Measure, Score
 from mcp_bench.trainer.improve.gate import Scores
 
+TIMES = ("s", "ms", "us", "µs", "ns")
+"""Units of times."""
+
 
 class Graded(NamedTuple):
     """The grade of an attempt."""
@@ -25,6 +28,10 @@ def comparable(sides: Sequence[Mapping[str, Sequence[Graded]]]) -> tuple[list[Sc
     score goes on beyond the reference. An attempt that measured nothing counts as the baseline that other
     attempts at its task measured; where there is none, partial credit is compared.
 
+    A time depends on what else the machine does, and arms are measured at different moments. So where each
+    attempt has measured the baseline beside it, a time counts by its ratio to that, in units of the mean
+    baseline of the task.
+
     Args:
         sides: attempts by task, of each arm.
     """
@@ -38,13 +45,19 @@ def comparable(sides: Sequence[Mapping[str, Sequence[Graded]]]) -> tuple[list[Sc
     for task, score in scores:
         if score.baseline is not None:
             baselines.setdefault(task, []).append(score.model_copy(update={"value": score.baseline}).merit)
+    usual = {task: fmean(found) for task, found in baselines.items()}
     measures = {score.measure for _, score in scores}
-    measure = next(iter(measures)) if len(measures) == 1 and without <= baselines.keys() else None
+    measure = next(iter(measures)) if len(measures) == 1 and without <= usual.keys() else None
+    is_time = measure is not None and measure[1] in TIMES and all(score.baseline for _, score in scores)
 
     def value(task: str, one: Graded) -> float:
         if measure is None:
             return one.partial
-        return fmean(baselines[task]) if one.score is None else one.score.merit
+        if one.score is None:
+            return usual[task]
+        if is_time and one.score.baseline:
+            return usual[task] * one.score.value / one.score.baseline
+        return one.score.merit
 
     return [
         {task: [(value(task, one), one.strict) for one in tries] for task, tries in side.items()}

@@ -205,12 +205,12 @@ def prompt(benchmark: str, actions: Sequence[str]) -> str:
 def _delivered(harness: Harness) -> dict[str, str]:
     """Return what the agent under test gets to read, which a file may spell otherwise: YAML has escapes."""
     skills = [f"{one.name}: {one.description}" for one in harness.skills.values()]
-    options = json.dumps(harness.agents, ensure_ascii=False, default=str)
+    options = [word for given in harness.agents.values() for option in given.items() for word in option]
     texts = {
         "the instructions": harness.instructions,
         "the skills' descriptions": "\n".join(skills),
         "tools.yaml": "\n".join(harness.descriptions.values()),
-        AGENTS: options,
+        AGENTS: "\n".join(options),
     }
     return {f"{name}, as the agent reads them": text for name, text in texts.items() if text}
 

@@ -19,7 +19,7 @@ from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, begun_since, record, run
 from mcp_bench.trainer.loop.folder import Outcome, once
-from mcp_bench.trainer.loop.measuring import model_name, served, tasks
+from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
@@ -186,9 +186,8 @@ class Recordings:
         ]
         with self._agent(arm, marker.with_suffix(".port")) as agent:
             try:
-                recorded = record(
-                    marker, [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more]
-                )
+                asked = [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more]
+                recorded = record(marker, asked, check=agent.check)
             except RunStoppedError as error:
                 if error.stopped_by.startswith(MAX_COST):
                     raise BudgetSpentError(f"all of {settings.budget.usd:.4g} US dollars are used") from error
@@ -197,11 +196,12 @@ class Recordings:
         return {"run": recorded, "arm": str(arm), "what": what, "spent": used}
 
     @contextmanager
-    def _agent(self, arm: Arm, port_file: Path) -> Iterator[list[str]]:
+    def _agent(self, arm: Arm, port_file: Path) -> Iterator[Endpoint]:
         """Yield the arguments that select the agent, and serve its model if that is trained."""
         settings = self._settings
         if not settings.trainable:
-            yield agent_arguments(settings.agent, settings.model, settings.base_url)
+            named = agent_arguments(settings.agent, settings.model, settings.base_url)
+            yield Endpoint(named, lambda: None)  # nothing is served
             return
         with served(self.weights(arm), self._name(arm), port_file, settings) as endpoint:
             yield endpoint

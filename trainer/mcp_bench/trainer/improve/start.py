@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
+
+import click
 
 from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import read_harness, texts_of
 from mcp_bench.bridge.run.choices import check
+from mcp_bench.servers.contracts import Benchmark, Task
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.host import needed_role
+from mcp_bench.servers.needs import unmet
+from mcp_bench.servers.registry import load
+from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
@@ -18,7 +28,8 @@ from mcp_bench.trainer.improve.policy import check_policy
 from mcp_bench.trainer.improve.proposals import feedback_options, store_candidates
 from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
-from mcp_bench.trainer.loop.commands import refuse_own, run
+from mcp_bench.trainer.loop.commands import given, refuse_own, run
+from mcp_bench.trainer.loop.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
@@ -50,19 +61,22 @@ def begin(
     """
     _refuse_used(path)
     named: tuple[str, ...] = choices["task"]
-    tasks = {
+    ids = {
         split: list(dict.fromkeys(task_ids(choices["benchmark"], split, choices[split], named)))
         for split in ("train", "dev", "test")
     }
-    dev, confirm = halves(tasks["dev"])
-    for name, ids in (("the gate", dev), ("confirm", confirm)):
-        if len(ids) < FEWEST_TASKS:
+    # other machines may have what this one lacks
+    if not given(choices.get("record_options", ()), "--engine"):
+        ids = {split: _that_can_run(choices["benchmark"], split, found) for split, found in ids.items()}
+    dev, confirm = halves(ids["dev"])
+    for name, half in (("the gate", dev), ("confirm", confirm)):
+        if len(half) < FEWEST_TASKS:
             raise WrongUseError(
-                f"--dev has {len(tasks['dev'])} tasks, of which {len(ids)} are for {name}, which needs "
+                f"--dev has {len(ids['dev'])} tasks, of which {len(half)} are for {name}, which needs "
                 f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
             )
     choices = {name: value for name, value in choices.items() if name != "task"}
-    values = {**choices, **tasks, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
+    values = {**choices, **ids, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
     values["id"] = secrets.token_hex(4)
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
@@ -88,8 +102,7 @@ def begin(
         read_harness(harness)
     for one in candidates:
         read_harness(one)
-    if not settings.trainable:
-        _dry_run(settings, harness)
+    _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)
     with locked(folder.path):
@@ -163,11 +176,48 @@ def _check_feedback(settings: ImproveSettings) -> None:
     run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
 
 
+def _that_can_run(benchmark: str, split: str, ids: Sequence[str]) -> list[str]:
+    """Return the tasks that can run on this machine, and say which are left out. Roles are checked apart."""
+    found: Benchmark = load("benchmark", benchmark)
+    reasons = {one: _unmet(found.task(one)) for one in ids}
+    kept = [one for one, why in reasons.items() if not why]
+    for why in dict.fromkeys(filter(None, reasons.values())):
+        left = [one for one, reason in reasons.items() if reason == why]
+        names = ", ".join([*left[:3], *(["..."] if len(left) > 3 else [])])
+        text = sanitize_line(f"{split}: {len(left)} of {len(ids)} tasks cannot run here: {why} ({names})")
+        if not kept and split != "test":
+            raise WrongUseError(f"--{text}")
+        click.echo(f"Left out of {text}", err=True)
+    return kept
+
+
+def _unmet(task: Task) -> str:
+    return "; ".join(unmet(need for need in task.needs if needed_role(need) is None))
+
+
 def _dry_run(settings: ImproveSettings, harness: Path | None) -> None:
-    """Check what `mcp-bench record` would say about the agent and its options."""
-    agent = agent_arguments(settings.agent, settings.model, settings.base_url)
+    """Check what `mcp-bench record` would say about the agent, its options and the tasks."""
     more = [word for one in settings.agent_options for word in ("--agent-option", one)]
     more += ["--harness", str(harness)] if harness is not None else []
-    more += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
-    tasks = ["--benchmark", settings.benchmark, "--task", settings.train[0]]
-    run(["record", *agent, *tasks, *more, *settings.record_options, "--dry-run", "--json"])
+    more += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd and not settings.trainable else []
+    ids = [*settings.train, *settings.dev, *settings.confirm, *settings.test]
+    chosen = tasks(settings.benchmark, ids, settings.jobs)
+    with _answering() if settings.trainable else nullcontext(settings.base_url) as url:
+        agent = agent_arguments(settings.agent, "x" if settings.trainable else settings.model, url)
+        run(["record", *agent, *chosen, *more, *settings.record_options, "--dry-run", "--json"])
+
+
+@contextmanager
+def _answering() -> Iterator[str]:
+    """Yield an address of this machine where something answers, in place of a model that is served later."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            yield f"http://{LOOPBACK}:{server.server_port}/v1"
+        finally:
+            server.shutdown()

@@ -202,7 +202,10 @@ def _has(run: Path, arguments: Sequence[str]) -> bool:
         return False
     with RunReader(run) as reader:
         found = reader.summary()
-        if found is None or (found.agent, found.model) != (options["--agent"], options.get("--model")):
+        if found is None or found.model != options.get("--model"):
+            return False
+        # an agent of one's own over ACP is stored with its name: acp:NAME
+        if options["--agent"] not in (found.agent, found.agent.partition(":")[0]):
             return False
         return set() < set(reader.planned_tasks()) <= tasks  # `record` leaves out those that cannot run
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Literal, Self, get_args
@@ -91,7 +91,7 @@ def task_ids(
         benchmark: name of the benchmark.
         split: train, dev or test.
         wanted: a number (the first tasks of the split), a file with one id per line, or the ids.
-        named: where that is a number, only tasks with one of these ids, or whose id begins with it and a dot.
+        named: only tasks with one of these ids, or whose id begins with it and a dot. Empty: all.
         option: the one that `wanted` was given to, for messages. Default: that of the split.
 
     Raises:
@@ -108,9 +108,9 @@ def task_ids(
         if text.isdecimal():
             names = _first(found, split, int(text), named)
         else:
-            names = _in_file(found, split, text, option)
+            names = [*_among(_in_file(found, split, text, option), named)]
     else:
-        names = _checked(found, split, wanted, "the list")
+        names = [*_among(_checked(found, split, wanted, "the list"), named)]
     if not names and (split != "test" or (named and str(wanted) != "0")):
         of = f" of {', '.join(named)}" if named else ""
         raise WrongUseError(f"{option} {wanted} selects no task{of}")
@@ -122,9 +122,13 @@ def _first(benchmark: Benchmark, split: str, number: int, named: Sequence[str]) 
         return []
     if not named:
         return [task.id for task in benchmark.tasks(split, number)]
-    among = (task.id for task in benchmark.tasks(split))
-    found = (one for one in among if any(one == name or one.startswith(f"{name}.") for name in named))
-    return list(islice(found, number))
+    return list(islice(_among((task.id for task in benchmark.tasks(split)), named), number))
+
+
+def _among(ids: Iterable[str], named: Sequence[str]) -> Iterator[str]:
+    return (
+        one for one in ids if not named or any(one == name or one.startswith(f"{name}.") for name in named)
+    )
 
 
 def _in_file(benchmark: Benchmark, split: str, wanted: str, option: str) -> list[str]:

@@ -54,9 +54,7 @@ def train_model(
         run(command, launcher=launcher(load_recipe(str(recipe), overrides)[1]))
     except FruitlessStepError as error:
         begun = (out / "data.json").is_file()  # written once there are rows to train on
-        raise NothingTrainedError(
-            "the training diverged" if begun else f"too little to learn from in {data}"
-        ) from error
+        raise NothingTrainedError("the training diverged" if begun else "too little to learn from") from error
     return {"model": str(RunFolder(out).model), "data": str(data), **_figures(out)}
 
 
