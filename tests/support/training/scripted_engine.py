@@ -36,6 +36,9 @@ class ScriptedEngine(Decoder):
     def weights_changed(self) -> None:
         """There are none."""
 
+    def forget(self) -> None:
+        """Nothing is kept."""
+
     def check(self) -> None:
         """It cannot end."""
 

@@ -187,6 +187,15 @@ def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
             assert engine.complete([greedy(prompt)])[0].cached == known
 
 
+def test_what_is_kept_can_be_forgotten(tmp_path: Path) -> None:
+    loaded = load(random_checkpoint("llama", tmp_path), calls="hermes", device="cpu")
+    with loaded.engine as engine:
+        for known in (0, 39):
+            assert engine.complete([greedy([9] * 40)])[0].cached == known
+        engine.forget()
+        assert engine.complete([greedy([9] * 40)])[0].cached == 0
+
+
 def test_a_cancelled_request_frees_its_place(tmp_path: Path) -> None:
     loaded = load(random_checkpoint("llama", tmp_path), calls="hermes", device="cpu", batch=1)
     endless = Request([9], Sampling(temperature=1, seed=1), 10**9)

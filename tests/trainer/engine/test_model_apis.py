@@ -194,6 +194,35 @@ def test_what_the_engine_has_not_is_refused(
     assert made.status_code == 400 and said in made.json()["error"]["message"]
 
 
+@pytest.mark.parametrize("agent", PATHS)
+def test_a_stream_of_an_engine_that_fails_breaks_off(
+    checkpoint: Loaded, agent: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A response that ends well would be an answer to the referee, whatever its events say."""
+    loaded, engine = scripted(checkpoint, lambda prompt: "")
+    failed = RuntimeError("out of memory")
+    monkeypatch.setattr(engine, "submit", lambda request: request.done.set_exception(failed))
+    asked = {**request(agent), "stream": True}
+    with (
+        TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client,
+        pytest.raises(RuntimeError, match="out of memory"),
+    ):
+        client.post(PATHS[agent], json=asked)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("agent", PATHS)
+def test_an_empty_answer_is_a_turn(checkpoint: Loaded, agent: str, stream: bool) -> None:
+    """Where the history of the agent lacks it, the next request would be a conversation of its own."""
+    loaded, _ = scripted(checkpoint, lambda prompt: "")
+    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+        found = ask(client, agent, request(agent), stream=stream)
+    if agent == "codex":
+        [item] = found["output"]
+        assert (item["type"], item["content"][0]["text"]) == ("message", "")
+    assert reply(agent, found).text in (None, "")
+
+
 def test_all_thoughts_of_an_answer_are_kept() -> None:
     thoughts = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": one}]} for one in "ab"]
     said = {"role": "assistant", "content": "c"}

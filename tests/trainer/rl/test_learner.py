@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 
 from mcp_bench.trainer.rl.credit.algorithms import Weighted
 from mcp_bench.trainer.rl.learner import Learner
@@ -33,6 +34,21 @@ def test_further_passes_are_not_compared_with_the_start() -> None:
     once = [replace(one, distillation=0.0) for one in rows[:1]]
     learner.learn(once, surrogate="clip", rate=1.0)
     assert len(calls) == 1
+
+
+def test_tokens_outside_of_the_bounds_are_counted_in_all_updates() -> None:
+    """The first one begins where the attempts were sampled, so it has none."""
+    learner = make_learner()
+    [row] = made_up(1)
+    logprobs = row.row.logprobs.copy()
+    logprobs[row.row.sampled] = _chosen(learner, row)
+    fair = replace(row, row=replace(row.row, logprobs=logprobs), rl=1.0, distillation=0.0)
+    shares = []
+    for updates in (1, 8):
+        learner = make_learner()
+        learner.settings = learner.settings.model_copy(update={"minibatches": 1, "updates": updates})
+        shares.append(learner.learn([fair], surrogate="clip", rate=20.0).clipped)
+    assert shares[0] == 0 < shares[1]
 
 
 def test_minibatches_are_updates_of_their_own() -> None:
@@ -91,3 +107,12 @@ def _divergences(learner: Learner, one: Weighted) -> torch.Tensor:
         for model in (learner.model, learner.reference)
     )
     return torch.nn.functional.kl_div(start, ours, reduction="none", log_target=True).sum(-1)
+
+
+@torch.no_grad()
+def _chosen(learner: Learner, one: Weighted) -> NDArray[np.float32]:
+    """Return the log-probabilities of the sampled tokens, as the engine gives them."""
+    ids = torch.from_numpy(one.row.tokens)[None]
+    logits = learner.model(input_ids=ids).logits[0, :-1] / learner.settings.temperature
+    found = logits.log_softmax(-1).gather(1, ids[0, 1:, None])[:, 0]
+    return found[torch.from_numpy(one.row.sampled[1:])].numpy()

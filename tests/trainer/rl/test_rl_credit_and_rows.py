@@ -182,3 +182,15 @@ def test_the_curriculum_prefers_what_is_sometimes_solved() -> None:
     again = Curriculum(tasks, lambda task: task.partition(".")[0], seed=2)
     again.restore(state)
     assert again.draw(40) == drawn
+
+
+def test_families_of_one_task_fill_a_step_too() -> None:
+    """A task is drawn once, and what the step has tried is left out."""
+    tasks = [f"user_task_{number}" for number in range(20)]
+    curriculum = Curriculum(tasks, lambda task: task, seed=1)
+    curriculum.learned(tasks[0], [0.5])  # drawn more often than the others
+    first = curriculum.draw(8)
+    second = curriculum.draw(8, first)
+    assert len({*first, *second}) == 16
+    assert set(curriculum.draw(8, [*first, *second])) == {*tasks} - {*first, *second}
+    assert curriculum.draw(8, tasks) == []

@@ -33,6 +33,10 @@ def test_a_sound_run_goes_on() -> None:
     ("attempts", "words"),
     [
         ([replace(ATTEMPT, reward=None)] * 2 + TEN, "2 of 12 episodes are invalid"),
+        (
+            [replace(ATTEMPT, reward=None, rows=())] * 8 + TEN,
+            "8 of 18 episodes are invalid; in 8, the policy gave no answer: is its context too short",
+        ),
         ([replace(ATTEMPT, cut=True)] * 5 + TEN, "5 of 15 attempts were ended by a limit of tokens"),
         ([replace(ATTEMPT, calls=0)] * 10, "tool use dies"),
     ],

@@ -25,6 +25,12 @@ def test_agents_over_chat_completions(agent: str) -> None:
     assert variables(agent, ROOT)["OPENAI_BASE_URL"] == f"{ROOT}/v1"
 
 
+def test_no_provider_of_our_client_leads_away_from_the_policy() -> None:
+    found = variables("chat", ROOT)
+    assert found["ANTHROPIC_BASE_URL"] == ROOT
+    assert {found["OPENAI_API_KEY"], found["ANTHROPIC_API_KEY"]} == {"none"}
+
+
 @pytest.mark.parametrize(
     ("agent", "options", "environ", "added"),
     [

@@ -101,3 +101,14 @@ def test_tensorboard_writes_its_files(tmp_path: Path) -> None:
     found = events.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
     assert [(one.step, one.value) for one in found.Scalars("reward")] == [(3, 0.5), (4, 0.75)]
     assert "families/orders" in found.Tags()["scalars"]
+
+
+def test_tensorboard_forgets_steps_that_are_made_again(tmp_path: Path) -> None:
+    events: Any = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for steps in ((1, 2, 3), (3, 4)):
+        with trackers(["tensorboard"], tmp_path, pytest.fail) as track:
+            for step in steps:
+                track({**LINE, "step": step, "reward": step / 2})
+        (tmp_path / "checkpoints" / "step-2").mkdir(parents=True, exist_ok=True)
+    found = events.EventAccumulator(str(tmp_path / "tensorboard")).Reload()
+    assert [one.step for one in found.Scalars("reward")] == [1, 2, 3, 4]

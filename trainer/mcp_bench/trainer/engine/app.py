@@ -194,10 +194,13 @@ class ModelApi:
             self._remember(asked, episode, made, request.prompt, reply)
             for document in reply.end(made):
                 yield reply.event(document)
+        except ApiError as error:  # what a whole answer has status 400 for
+            yield reply.event({"type": "error", **reply.error(error)})
         except Exception as error:
             log.exception("a stream failed")
             failed = ApiError(f"the engine failed: {error}", status=500)
             yield reply.event({"type": "error", **reply.error(failed)})
+            raise  # the response breaks off: else the referee would take it for an answer
         finally:
             request.done.cancel()  # does nothing to a finished one
         yield reply.last

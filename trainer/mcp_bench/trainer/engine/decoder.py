@@ -36,6 +36,10 @@ class Decoder(ABC):
         """
 
     @abstractmethod
+    def forget(self) -> None:
+        """Release memory that only makes later requests faster."""
+
+    @abstractmethod
     def check(self) -> None:
         """Check that requests can still be answered.
 

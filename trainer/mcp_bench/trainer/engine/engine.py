@@ -6,7 +6,7 @@ import queue
 import threading
 from collections import deque
 from collections.abc import Sequence
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 import numpy as np
 import torch
@@ -68,7 +68,7 @@ class Engine(Decoder):
         self._batch = batch
         self._live_bytes = cache_bytes * 2 // 3
         self._kept = KeptPrefixes(cache_bytes // 3)
-        self._inbox: queue.SimpleQueue[Request | None] = queue.SimpleQueue()
+        self._inbox: queue.SimpleQueue[Request | Literal["forget"] | None] = queue.SimpleQueue()
         self._waiting: deque[Decoding] = deque()
         self._decoding: list[Decoding] = []
         self._reading: Decoding | None = None
@@ -90,6 +90,9 @@ class Engine(Decoder):
 
     def weights_changed(self) -> None:
         self._outdated = True
+
+    def forget(self) -> None:
+        self._inbox.put("forget")
 
     def check(self) -> None:
         """Do nothing: this engine ends with its process only."""
@@ -118,6 +121,9 @@ class Engine(Decoder):
             if request is None:
                 self._ended = True
                 return
+            if request == "forget":
+                self._kept.clear()
+                continue
             self._waiting.append(Decoding(request, self._tokenizer, self._hidden, self._ends))
             idle = False
 

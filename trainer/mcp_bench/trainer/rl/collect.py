@@ -130,7 +130,9 @@ def variables(agent: str, root: str) -> dict[str, str]:
             f"to be one of {', '.join(APIS)}"
         )
     base = root if api == "anthropic-messages" else f"{root}/v1"
-    return {needs.endpoint_variables[0]: base, **dict.fromkeys(needs.login, PLACEHOLDER)}
+    # with its option `provider`, our own client would else go to the other provider's servers
+    other = {"ANTHROPIC_BASE_URL": root} if isinstance(plugin, Chat) else {}
+    return {needs.endpoint_variables[0]: base, **other, **dict.fromkeys(needs.login, PLACEHOLDER)}
 
 
 def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: bool = False) -> Attempt:

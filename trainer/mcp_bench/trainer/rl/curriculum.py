@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 MEMORY = 0.9
@@ -35,17 +35,30 @@ class Curriculum:
         self.rewards: dict[str, float] = {}
         """Recent mean reward of each family that was tried."""
 
-    def draw(self, count: int) -> list[str]:
-        """Return the tasks of the next groups."""
-        names = list(self._tasks)
-        chosen = []
-        for _ in range(count):
-            weights = [self._weight(name) for name in names]
-            name = self._random.choices(names, weights)[0]
-            listed = self._tasks[name]
-            chosen.append(listed[self._drawn[name] % len(listed)])
-            self._drawn[name] += 1
+    def draw(self, count: int, tried: Iterable[str] = ()) -> list[str]:
+        """Return the tasks of the next groups, each once.
+
+        Args:
+            count: how many. There are fewer if there are few tasks.
+            tried: tasks that are left out.
+        """
+        taken, chosen = set(tried), list[str]()
+        left = {name: sum(task not in taken for task in listed) for name, listed in self._tasks.items()}
+        while len(chosen) < count and any(left.values()):
+            names = [name for name, number in left.items() if number]
+            name = self._random.choices(names, [self._weight(name) for name in names])[0]
+            task = self._next(name)
+            while task in taken:
+                task = self._next(name)
+            taken.add(task)
+            left[name] -= 1
+            chosen.append(task)
         return chosen
+
+    def _next(self, name: str) -> str:
+        listed, number = self._tasks[name], self._drawn[name]
+        self._drawn[name] += 1
+        return listed[number % len(listed)]
 
     def learned(self, task: str, rewards: Sequence[float]) -> None:
         """Take the rewards of a group into account."""

@@ -102,6 +102,12 @@ class RLFolder:
         found = sorted(self.checkpoints.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
         return found[-1] if found else None
 
+    @property
+    def last_step(self) -> int:
+        """The step of the newest complete checkpoint; 0 without one."""
+        found = self.last_checkpoint()
+        return int(found.name.partition("-")[2]) if found else 0
+
     def new_checkpoint(self, step: int) -> Path:
         """Return a folder to fill and pass to `keep`."""
         beside = self.checkpoints / f".new-{step}"

@@ -49,7 +49,10 @@ class Watch:
         cut = [attempt for attempt in attempts if attempt.cut]
         calls = sum(attempt.calls for attempt in attempts) / max(1, len(attempts))
         if len(invalid) > limits.invalid * len(attempts):
-            raise _collapsed(f"{len(invalid)} of {len(attempts)} episodes are invalid", invalid)
+            why = f"{len(invalid)} of {len(attempts)} episodes are invalid"
+            if silent := sum(not attempt.rows for attempt in invalid):
+                why += f"; in {silent}, the policy gave no answer: is its context too short for the prompt?"
+            raise _collapsed(why, invalid)
         if len(cut) > limits.cut * len(attempts):
             raise _collapsed(f"{len(cut)} of {len(attempts)} attempts were ended by a limit of tokens", cut)
         if self.calls is None:

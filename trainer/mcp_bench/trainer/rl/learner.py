@@ -40,7 +40,8 @@ MEASURED = ("loss", "entropy", "mismatch", "distrusted", "clipped", "kl", "teach
 
 @dataclass(frozen=True)
 class Figures:
-    """What the updates of a step did. Means are over the sampled tokens of their rows, in nats."""
+    """What the updates of a step did, `clipped` all of them, and the others in the first pass over the rows.
+    Means are over the sampled tokens of the rows, in nats."""
 
     tokens: int
     loss: float
@@ -115,10 +116,13 @@ class Learner:
         count = min(self.settings.minibatches, len(rows))
         parts = [rows[at::count] for at in range(count)]
         found = [self._update(part, surrogate, compare=True) for part in parts]
-        for _ in range(1, self.settings.updates):
-            for part in parts:
-                self._update(part, surrogate, compare=False)
-        return joined(found)
+        again = [
+            self._update(part, surrogate, compare=False)
+            for _ in range(1, self.settings.updates)
+            for part in parts
+        ]
+        # the first updates begin where the attempts were sampled: it is the later ones that leave the bounds
+        return replace(joined(found), clipped=joined([*found, *again]).clipped)
 
     def _update(self, rows: Sequence[Weighted], surrogate: Surrogate, *, compare: bool) -> Figures:
         """Make one update; `compare`: with the start, in any case."""

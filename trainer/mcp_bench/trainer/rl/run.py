@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict
 from pathlib import Path
@@ -114,7 +114,7 @@ class _Run:
     def restore(self) -> int:
         """Continue from the newest checkpoint, and return its step; 0 without one."""
         found = self.folder.last_checkpoint()
-        self.step = int(found.name.partition("-")[2]) if found else 0
+        self.step = self.folder.last_step
         self.folder.keep_steps(self.step)
         if found:
             state = torch.load(found / "state.pt", weights_only=False)
@@ -139,6 +139,8 @@ class _Run:
             curriculum = self.curriculum.state()
             if self.recipe.rl.ahead and step < self.settings.steps:
                 self.ahead = self.aside.submit(self._roll_out, step + 1)
+            else:
+                self.loaded.engine.forget()  # the update needs the memory
             if rows:
                 line |= self._follow(rows, attempts)
             if rows and line.get("followed", True):
@@ -214,12 +216,12 @@ class _Run:
             self.watch.check_canaries(made)
         return attempts, rows, flat / max(1, groups)
 
-    def _tasks(self, place: Path, fill: int, count: int, tried: Container[str]) -> list[str]:
+    def _tasks(self, place: Path, fill: int, count: int, tried: Iterable[str]) -> list[str]:
         """Return the tasks of a recording; a resumed one has those that it began with.
 
         There are fewer than `count` if there are few tasks: none is tried twice in a step.
         """
-        drawn = [task for task in dict.fromkeys(self.curriculum.draw(count)) if task not in tried]
+        drawn = self.curriculum.draw(count, tried)  # also when it is known: the curriculum goes on from there
         found = once(place / f"tasks-{fill}.json", lambda: {"tasks": drawn})
         return [str(task) for task in found["tasks"]]
 

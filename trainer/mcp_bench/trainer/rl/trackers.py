@@ -16,6 +16,7 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.rl.folder import RLFolder
 
 PROJECT = "mcp-bench"
 Track = Callable[[Mapping[str, Any]], None]
@@ -72,7 +73,7 @@ def figures(line: Mapping[str, Any]) -> dict[str, float]:
 def _start(name: str, folder: Path) -> Any:
     """Return a run of a service, with `log(values, step=...)` and `finish()`."""
     if name == "tensorboard":
-        return _TensorBoard(folder / name)
+        return _TensorBoard(folder / name, RLFolder(folder).last_step)
     more = {"dir": str(folder)} if name == "wandb" else {}
     return import_module(name).init(project=PROJECT, name=folder.name, **more)
 
@@ -80,10 +81,11 @@ def _start(name: str, folder: Path) -> Any:
 class _TensorBoard:
     """TensorBoard's files, with the methods of the others."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, last_step: int) -> None:
         from torch.utils.tensorboard import SummaryWriter
 
-        self._writer: Any = SummaryWriter(str(folder))
+        # a resumed run makes the steps after its checkpoint again
+        self._writer: Any = SummaryWriter(str(folder), purge_step=last_step + 1)
 
     def log(self, values: Mapping[str, float], step: int) -> None:
         for name, value in values.items():

@@ -145,6 +145,9 @@ class VllmEngine(Decoder):
             self._write()
             self._reload()
 
+    def forget(self) -> None:
+        """Do nothing: the server has memory of its own."""
+
     def check(self) -> None:
         if self._server is not None:
             self._server.check()

@@ -42,7 +42,11 @@ class ResponsesReply(Reply):
         """Yield the rest of the text, the calls, and the whole answer."""
         yield from self._rest(made)
         yield from self._close()
-        for call in self.message(made).get("tool_calls", ()):
+        calls = self.message(made).get("tool_calls", ())
+        if not self._items and not calls:  # an empty answer is an item, too: the agent's history shows it
+            yield from self._open("message")
+            yield from self._close()
+        for call in calls:
             yield from self._call(call)
         document = self._document(made)
         yield self._event(f"response.{document['status']}", response=document)
