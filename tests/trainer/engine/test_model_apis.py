@@ -35,6 +35,9 @@ PATHS = {
     "claude-code": "/v1/messages",
 }
 CALL = {"name": "hiring_candidates_reject", "arguments": {"id": 'ä\n"quoted"'}}
+TWO_CALLS = "\n".join(
+    f'<tool_call>\n{{"name": "{CALL["name"]}", "arguments": {{"id": "{id_}"}}}}\n</tool_call>' for id_ in "ab"
+)
 
 
 @pytest.fixture(scope="module")
@@ -221,6 +224,28 @@ def test_an_empty_answer_is_a_turn(checkpoint: Loaded, agent: str, stream: bool)
         [item] = found["output"]
         assert (item["type"], item["content"][0]["text"]) == ("message", "")
     assert reply(agent, found).text in (None, "")
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("agent", PATHS)
+def test_all_calls_of_a_policy_are_there(checkpoint: Loaded, agent: str, stream: bool) -> None:
+    """Also of an agent that wants one at a time: what was sampled is learned from."""
+    loaded, _ = scripted(checkpoint, lambda prompt: TWO_CALLS)
+    refused: dict[str, Any] = {"parallel_tool_calls": False}
+    if agent == "claude-code":
+        refused = {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}
+    with TestClient(make_app(loaded, "policy", policy=Policy(lambda: "7"))) as client:
+        found = ask(client, agent, {**request(agent), **refused}, stream=stream)
+    assert len(reply(agent, found).calls) == 2
+
+
+@pytest.mark.parametrize(("refused", "calls"), [(True, 1), (False, 2)])
+def test_one_call_at_a_time_can_be_asked_for(checkpoint: Loaded, refused: bool, calls: int) -> None:
+    loaded, _ = scripted(checkpoint, lambda prompt: TWO_CALLS)
+    with TestClient(make_app(loaded, "policy")) as client:
+        asked = {**request("chat"), "parallel_tool_calls": not refused, "stream": False}
+        made = client.post(PATHS["chat"], json=asked).json()
+    assert len(made["choices"][0]["message"]["tool_calls"]) == calls
 
 
 def test_all_thoughts_of_an_answer_are_kept() -> None:

@@ -64,7 +64,9 @@ class Reply:
                 self._made["reasoning_content"] = answer.reasoning
             if answer.calls:
                 self._made["content"] = answer.content or None
-                self._made["tool_calls"] = _calls(answer)
+                # as vLLM does it; an answer that is learned from stays as it was sampled
+                one = self._asked.parallel_tool_calls is False and self._version is None
+                self._made["tool_calls"] = _calls(answer)[: 1 if one else None]
         return self._made
 
     def whole(self, made: Completion) -> dict[str, Any]:
