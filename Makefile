@@ -15,7 +15,7 @@ ACP_AGENTS := tests/acp_agents/node_modules/.package-lock.json
 # Where this is set, pytest would rewrite the assertions of all tests again in each worker.
 export PYTHONDONTWRITEBYTECODE :=
 
-# The full sweeps have tests that take an hour.
+# Tests of the full sweeps may take longer.
 PATIENT := --timeout 7200 --override-ini faulthandler_timeout=7500
 
 .PHONY: acp-agents environments demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean

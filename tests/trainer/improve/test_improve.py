@@ -160,12 +160,10 @@ def test_what_cannot_work_is_found_before_the_start(
     monkeypatch.setattr(needs, "missing", lambda need: "there is no GPU" if need == "gpu" else None)
     words = ["--benchmark", "improve", *ours, "--dev", "24", "--candidate", str(good), "--", "--timout", "3"]
     done = CliRunner().invoke(improve, [str(tmp_path / "out"), *words])
-    assert re.search(r"Left out of dev: \d of 24 tasks cannot run here: there is no GPU \(", done.stderr)
+    assert re.search(r"Left out: \d+ tasks that cannot run here: there is no GPU \(", done.stderr)
     monkeypatch.setattr(needs, "missing", lambda need: "nothing is here")
     done = CliRunner().invoke(improve, [str(tmp_path / "out"), "--task", "codec", *words])
-    assert str(done.exception).startswith(
-        "--train: 20 of 20 tasks cannot run here: nothing is here (codec.train"
-    )
+    assert "tasks that cannot run here: nothing is here (codec.train.0" in str(done.exception)
 
 
 def test_an_agent_that_reads_what_is_not_for_it_proposes_nothing(tmp_path: Path, bench_home: Path) -> None:

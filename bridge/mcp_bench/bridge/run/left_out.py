@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import click
 from rich.console import Console
@@ -25,21 +25,30 @@ logger = logging.getLogger(__name__)
 
 
 def that_can_run(episodes: Sequence[PlannedEpisode]) -> list[PlannedEpisode]:
-    """Return the episodes whose tasks can run on this machine; say how many cannot, and why.
+    """Return the episodes whose tasks can run on this machine; see `tasks_that_can_run`."""
+    kept = tasks_that_can_run({episode.task: episode.needs for episode in episodes})
+    return [episode for episode in episodes if episode.task in kept]
+
+
+def tasks_that_can_run(needs: Mapping[str, Iterable[str]]) -> set[str]:
+    """Return the tasks that can run on this machine; say how many cannot, and why.
 
     Models of roles are checked apart: the operator can name them.
+
+    Args:
+        needs: of each task, by its id (`Task.needs`).
 
     Raises:
         WrongUseError: none of the tasks can run here.
     """
-    kept: list[PlannedEpisode] = []
-    left: dict[str, dict[str, None]] = {}
-    for episode in episodes:
-        why = "; ".join(unmet(need for need in episode.needs if needed_role(need) is None))
+    kept: set[str] = set()
+    left: dict[str, list[str]] = {}
+    for task, needed in needs.items():
+        why = "; ".join(unmet(need for need in needed if needed_role(need) is None))
         if why:
-            left.setdefault(why, {})[episode.task] = None
+            left.setdefault(why, []).append(task)
         else:
-            kept.append(episode)
+            kept.add(task)
     for why, tasks in left.items():
         text = f"{_count(tasks)} that cannot run here: {sanitize_line(why)} ({_names(tasks)})"
         if not kept:

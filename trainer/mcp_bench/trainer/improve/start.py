@@ -10,17 +10,13 @@ from pathlib import Path
 from threading import Thread
 from typing import Any
 
-import click
-
 from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import read_harness, texts_of
 from mcp_bench.bridge.run.choices import check
-from mcp_bench.servers.contracts import Benchmark, Task
+from mcp_bench.bridge.run.left_out import tasks_that_can_run
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import needed_role
-from mcp_bench.servers.needs import unmet
 from mcp_bench.servers.registry import load
-from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.folders import locked
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
@@ -67,7 +63,11 @@ def begin(
     }
     # other machines may have what this one lacks
     if not given(choices.get("record_options", ()), "--engine"):
-        ids = {split: _that_can_run(choices["benchmark"], split, found) for split, found in ids.items()}
+        benchmark: Benchmark = load("benchmark", choices["benchmark"])
+        kept = tasks_that_can_run({one: benchmark.task(one).needs for found in ids.values() for one in found})
+        ids = {split: [one for one in found if one in kept] for split, found in ids.items()}
+        if not ids["train"]:
+            raise WrongUseError("no task of --train can run here")
     dev, confirm = halves(ids["dev"])
     for name, half in (("the gate", dev), ("confirm", confirm)):
         if len(half) < FEWEST_TASKS:
@@ -174,25 +174,6 @@ def _check_feedback(settings: ImproveSettings) -> None:
     options = feedback_options(settings)
     options += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
     run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
-
-
-def _that_can_run(benchmark: str, split: str, ids: Sequence[str]) -> list[str]:
-    """Return the tasks that can run on this machine, and say which are left out. Roles are checked apart."""
-    found: Benchmark = load("benchmark", benchmark)
-    reasons = {one: _unmet(found.task(one)) for one in ids}
-    kept = [one for one, why in reasons.items() if not why]
-    for why in dict.fromkeys(filter(None, reasons.values())):
-        left = [one for one, reason in reasons.items() if reason == why]
-        names = ", ".join([*left[:3], *(["..."] if len(left) > 3 else [])])
-        text = sanitize_line(f"{split}: {len(left)} of {len(ids)} tasks cannot run here: {why} ({names})")
-        if not kept and split != "test":
-            raise WrongUseError(f"--{text}")
-        click.echo(f"Left out of {text}", err=True)
-    return kept
-
-
-def _unmet(task: Task) -> str:
-    return "; ".join(unmet(need for need in task.needs if needed_role(need) is None))
 
 
 def _dry_run(settings: ImproveSettings, harness: Path | None) -> None:
