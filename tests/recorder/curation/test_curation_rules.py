@@ -13,6 +13,7 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
+from mcp_bench.servers.contracts import Score
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
@@ -69,6 +70,21 @@ def test_filters_by_model_and_domain(exported: Export) -> None:
     rows, funnel = exported("--model", "tuned", "--domain", "banking")
     assert [row["task"] for row in rows] == ["b"]
     assert (funnel["dropped"]["other_model"], funnel["dropped"]["other_domain"]) == (1, 0)
+
+
+def test_a_measured_score_is_asked_of_solved_episodes_alone(exported: Export) -> None:
+    """`--strict` comes first, so what unsolved ones measured does not matter."""
+    scores = [Score(name=name, value=4, better="lower") for name in ("latency", "latency", "size")]
+    partials = [1.0, 0.9, 0.9]
+    record(
+        [
+            (planned(f"t{n}"), Episode(partial=partial, score=score))
+            for n, (partial, score) in enumerate(zip(partials, scores, strict=True))
+        ]
+    )
+    rows, funnel = exported("--min-score", 5, "--strict")
+    assert [row["task"] for row in rows] == ["t0"]
+    assert (funnel["dropped"]["not_strict"], funnel["dropped"]["low_score"]) == (2, 0)
 
 
 @pytest.mark.parametrize(("option", "name"), [("--model", "tunde"), ("--domain", "bankin")])

@@ -78,10 +78,77 @@ def test_a_key_is_found_in_any_text(secret: str) -> None:
         ('{"client_secret": "oh", "n": 1}', '{"client_secret": "[SECRET_1]", "n": 1}'),
         ('{"body": "{\\"apiKey\\": \\"a1b2c3\\"}"}', '{"body": "{\\"apiKey\\": \\"[SECRET_1]\\"}"}'),
         ("access_token: 12ab34cd", "access_token: [SECRET_1]"),
+        ("old_db-password=hunter22, _api_key=abc123", "old_db-password=[SECRET_1], _api_key=[SECRET_2]"),
+        ("dbPassword: hunter22 clientSecret=abc123", "dbPassword: [SECRET_1] clientSecret=[SECRET_2]"),
+        ("PASSWORD='correct horse 9' make", "PASSWORD='[SECRET_1]' make"),
+        ("PASSWORD='hunter22 to\nthe end", "PASSWORD='[SECRET_1]\nthe end"),
+        ('{"token": "abc", "page_token": "def"}', '{"token": "[SECRET_1]", "page_token": "def"}'),
+        ('{"password": "cut off at', '{"password": "[SECRET_1]'),
+        ("{'password': 'it is', 'n': 1}", "{'password': '[SECRET_1]', 'n': 1}"),
+        ('{"secret": "", "n": "x"}', '{"secret": "", "n": "x"}'),
     ],
 )
 def test_a_value_is_found_by_its_context(text: str, after: str) -> None:
     assert redacted(text) == [after]
+
+
+VALUES = ["correct horse battery staple", "ab'cdEF123456", "p@ss\\word99", 'say "hi" \\', "a\nb\tc", "\\"]
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3])
+@pytest.mark.parametrize("value", VALUES)
+def test_a_quoted_value_is_found_to_its_end(value: str, depth: int) -> None:
+    """JSON, JSON in a string of JSON, and once more."""
+    document: Any = {"password": value, "name": "ann"}
+    expected: Any = {"password": "[SECRET_1]", "name": "ann"}
+    for _ in range(depth):
+        document, expected = {"body": json.dumps(document)}, {"body": json.dumps(expected)}
+    assert redacted(document["body"], json.dumps(document)) == [
+        expected["body"],
+        # more escapes make another text, unless there are none
+        json.dumps(expected).replace("SECRET_1", "SECRET_2" if '"' in value or "\\" in json.dumps(value) else "SECRET_1"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("number", [4821337790, 7, -1.5, 2.5e30])
+def test_a_number_is_a_secret_where_its_name_says_so(number: float) -> None:
+    document = {"secret": number, "n": 9}
+    text = json.dumps(document)
+    found, nested = redacted(text, json.dumps({"body": text}))
+    assert json.loads(found) == json.loads(json.loads(nested)["body"]) == {"secret": "[SECRET_1]", "n": 9}
+    call = redact(trajectory(arguments={"deep": [document]}), ["secrets"]).messages[0].tool_calls[0]
+    assert call.function.arguments == {"deep": [{"secret": "[SECRET_1]", "n": 9}]}
+
+
+def test_a_key_in_a_quoted_value_is_found_whole() -> None:
+    key = "-----BEGIN PRIVATE KEY-----\nMIIE+abc=\n-----END PRIVATE KEY-----\n"
+    (found,) = redacted(json.dumps({"type": "account", "private_key": key, "id": 1}))
+    assert found == '{"type": "account", "private_key": "[SECRET_1]", "id": 1}'
+    assert redacted(f'export PRIVATE_KEY="{key}"') == ['export PRIVATE_KEY="[SECRET_1]\n"']
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(
+    ("part", "kind"),
+    [
+        ("%E4%BD%A0", "emails"),
+        ("Ab3_-" * 5, "emails"),
+        ("a.", "emails"),
+        ("a@b.", "emails"),
+        ("ab-cd-", "secrets"),
+        ("ab_", "secrets"),
+        ("-eyJabcdefgh", "secrets"),
+        ("password=", "secrets"),
+        ("password='", "secrets"),
+        ('"password":\\"', "secrets"),
+        ("-----BEGIN PRIVATE KEY-----", "secrets"),
+        ("\\", "secrets"),
+    ],
+)
+def test_long_unbroken_text_takes_no_longer_than_its_length(part: str, kind: str) -> None:
+    """A search from each place to the end would take many minutes."""
+    (text,) = redacted(part * (500_000 // len(part)), kinds=(kind,))
+    assert text
 
 
 @pytest.mark.parametrize(
@@ -113,10 +180,10 @@ def test_a_plain_word_is_replaced_only_as_a_password() -> None:
 
 
 def test_fields_of_arguments() -> None:
-    arguments = {"user": "ann", "password": "pw", "deep": [{"api_key": "k"}, {"api_key": ""}], "secret": 5}
+    arguments = {"user": "ann", "password": "pw", "deep": [{"api_key": "k"}, {"api_key": ""}], "secret": True}
     call = redact(trajectory(arguments=arguments), ["secrets"]).messages[0].tool_calls[0]
     assert call.function.arguments == {
-        "user": "ann", "password": "[SECRET_1]", "deep": [{"api_key": "[SECRET_2]"}, {"api_key": ""}], "secret": 5,
+        "user": "ann", "password": "[SECRET_1]", "deep": [{"api_key": "[SECRET_2]"}, {"api_key": ""}], "secret": True,
     }  # fmt: skip
     assert redact(trajectory(arguments=arguments), ["emails"]) == trajectory(arguments=arguments)
 
@@ -136,6 +203,20 @@ def test_different_addresses_are_distinguished() -> None:
         kinds=("emails",),
     )
     assert texts == ["From [EMAIL_1] to Bob <[EMAIL_2]>.", '{"text": "Hi\\n[EMAIL_1]"}']
+
+
+@pytest.mark.parametrize(
+    ("text", "after"),
+    [
+        ("mailto:..ann@mail.example?x", "mailto:..[EMAIL_1]?x"),
+        ("_ann@mail.example_ CORP\\\\ann@mail.example", "_[EMAIL_1]_ CORP\\\\[EMAIL_1]"),
+        ("{'x': '\\u00fcann@mail.example'}", "{'x': '\\u00fc[EMAIL_1]'}"),
+        (f"{'x' * 90}@mail.example", "[EMAIL_1]"),
+        ("a@b a@b.c @mail.example a@mail.example9", "a@b a@b.c @mail.example a@mail.example9"),
+    ],
+)
+def test_where_an_address_begins_and_ends(text: str, after: str) -> None:
+    assert redacted(text, kinds=("emails",)) == [after]
 
 
 def test_both_kinds() -> None:

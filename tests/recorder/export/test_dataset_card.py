@@ -39,7 +39,8 @@ def test_the_hub_library_reads_the_header(recorded: None, invoke: Invoke, tmp_pa
     assert (header["license"], header["size_categories"]) == ("cc-by-4.0", ["n<1K"])
     assert header["task_categories"] == ["text-generation"]
     (config,) = header["configs"]
-    assert config["data_files"] == [{"split": "train", "path": "t-*.jsonl"}]
+    names = ["t-00000-of-00002.jsonl", "t-00001-of-00002.jsonl"]
+    assert config["data_files"] == [{"split": "train", "path": names}]
     assert "| episodes recorded | 4 |" in text
     assert "| with a partial score below 0.5 | -1 |" in text
     assert "| agentdojo | v1.2.2 | train | co\\|dex | gpt-x | 2 | 1 | 0.800 | 0 | 0 | 0 |" in text
@@ -51,13 +52,16 @@ def test_the_hub_library_reads_the_header(recorded: None, invoke: Invoke, tmp_pa
     assert [row["id"] for row in rows] == manifest["episodes"]
 
 
-def test_datasets_loads_the_files_of_the_header(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [[], ["--shard-size", "2"]])
+def test_datasets_loads_the_files_of_the_header(
+    recorded: None, invoke: Invoke, tmp_path: Path, options: list[str]
+) -> None:
+    """And no other data set whose name begins so."""
     from datasets import load_dataset
 
-    folder = tmp_path / "d"
-    folder.mkdir()
-    invoke(export, "--card", "--out", folder / "t.jsonl")
-    loaded = load_dataset(str(folder), cache_dir=str(tmp_path / "cache"))
+    invoke(export, "--card", *options, "--out", tmp_path / "d" / "t.jsonl")
+    invoke(export, "--out", tmp_path / "d" / "t-other.jsonl")
+    loaded = load_dataset(str(tmp_path / "d"), cache_dir=str(tmp_path / "cache"))
     assert {name: len(rows) for name, rows in loaded.items()} == {"train": 3}
 
 

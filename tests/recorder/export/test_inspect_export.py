@@ -262,3 +262,74 @@ def test_equal_attempts_come_back_as_two(
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other"))
     assert "imported 2 episodes" in invoke(import_, tmp_path / "x.eval").stdout
     assert "imported 0 episodes as inspect, 2 were" in invoke(import_, tmp_path / "x.eval").stdout
+
+
+def test_what_may_not_be_trained_on_stays_so(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record([(planned("kept", trainable=False), Episode()), (planned("free"), Episode())])
+    written(invoke, tmp_path / "x.eval")
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other"))
+    assert "imported 2 episodes" in invoke(import_, tmp_path / "x.eval").stdout
+    done = invoke(export, "--out", tmp_path / "rows.jsonl", "--json")
+    assert json.loads((tmp_path / "rows.jsonl").read_text())["task"] == "free"
+    assert json.loads(done.stdout)["funnel"]["dropped"]["not_for_training"] == 1
+
+
+def test_private_episodes_are_left_out_unless_they_are_named(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    record([(planned("open"), Episode()), (planned("held", split="private"), Episode())])
+    manifest = written(invoke, tmp_path / "x.eval")
+    assert (manifest["rows"], manifest["funnel"]["dropped"]["private"]) == (1, 1)
+    assert "held" not in (tmp_path / "x.eval.manifest.json").read_text()
+    assert written(invoke, tmp_path / "y.eval", "--split", "private")["rows"] == 1
+    assert written(invoke, tmp_path / "z.eval", "--split", "all", "--split", "private")["rows"] == 2
+
+
+def test_models_whose_names_begin_alike_have_logs_of_their_own(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ho"}],
+            "model": f"/models/{'long-name-' * 6}checkpoint-{number}",
+            "partial": 1.0,
+        }
+        for number in (100, 200)
+    ]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    assert invoke(import_, tmp_path / "rows.jsonl").exit_code == 0
+    manifest = written(invoke, tmp_path / "logs" / "x.eval")
+    models = {file["name"]: file["model"] for file in manifest["files"]}
+    assert sorted(models.values()) == [row["model"] for row in rows]
+    for name, model in models.items():
+        assert inside(tmp_path / "logs" / name)["header.json"]["eval"]["model"] == model
+
+
+def test_force_replaces_the_logs_of_an_earlier_export(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    folder, _ = record([(planned("a"), Episode())])
+    record([(planned("b"), Episode())])
+    written(invoke, tmp_path / "logs" / "x.eval")
+    (tmp_path / "logs" / "x-mine.eval").write_text("mine")
+    written(invoke, tmp_path / "logs" / "x.eval", "--run", folder.id, "--force")
+    names = ["x-mine.eval", "x.eval", "x.eval.manifest.json"]
+    assert sorted(path.name for path in (tmp_path / "logs").iterdir()) == names
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["no JSON", "[]", '{"files": 3}', '{"files": [3, {"name": "../x-a.eval"}, {"name": "y.eval"}]}'],
+)
+def test_an_odd_manifest_removes_nothing(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, manifest: str
+) -> None:
+    record([(planned("a"), Episode())])
+    for name in ("x-a.eval", "logs/y.eval"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("mine")
+    (tmp_path / "logs" / "x.eval.manifest.json").write_text(manifest)
+    written(invoke, tmp_path / "logs" / "x.eval", "--force")
+    assert [(tmp_path / name).read_text() for name in ("x-a.eval", "logs/y.eval")] == ["mine", "mine"]

@@ -10,9 +10,10 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.errors import NothingToExportError
-from mcp_bench.recorder.trajectory import Message
+from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 from mcp_bench.servers.errors import WrongUseError
-from tests.support.recorded import Episode, planned, record
+from tests.support.recorded import TOOL, Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
 
@@ -55,7 +56,7 @@ def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Pat
     manifest = json.loads(done.stdout)
     assert manifest["episodes"] == [ids[1], ids[2]]
     assert manifest["pairs"]["tasks"] == {
-        "pairs": 1, "no_good_attempt": 1, "no_margin": 3, "unlike_prompts": 0, "silent": 0,
+        "pairs": 1, "no_good_attempt": 1, "no_margin": 3, "unlike_prompts": 0, "unlike_tools": 0, "silent": 0,
     }  # fmt: skip
     assert manifest["rows"] == 1
 
@@ -73,8 +74,22 @@ def test_attempts_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path:
     record([(planned("b"), story), (planned("b", repeat=1), silent)])
     done = invoke(export, "--pairs", "--out", tmp_path / "p.jsonl")
     assert isinstance(done.exception, NothingToExportError)
-    assert "'unlike_prompts': 1, 'silent': 1" in str(done.exception)
+    assert "'unlike_prompts': 1, 'unlike_tools': 0, 'silent': 1" in str(done.exception)
     assert not (tmp_path / "p.jsonl").exists()
+
+
+def test_attempts_with_other_tools_are_no_pair(invoke: Invoke, tmp_path: Path) -> None:
+    """A row has one list of tools. Their order does not count."""
+    pay = ToolSchema(function=FunctionSchema(name="pay", description="Pay.", parameters={"type": "object"}))
+    offered = {"a": ([TOOL], [pay]), "b": ([TOOL, pay], [pay, TOOL])}
+    for task, tools in offered.items():
+        for (slot, story), listed in zip(attempts(task, 1.0, 0.0), tools, strict=True):
+            with RunFolder.create(run_info(slot)) as folder:
+                play(folder, slot, story, tools=listed)
+    done = invoke(export, "--pairs", "--out", tmp_path / "p.jsonl", "--json")
+    assert [row["task"] for row in rows(tmp_path / "p.jsonl")] == ["b"]
+    counts = json.loads(done.stdout)["pairs"]["tasks"]
+    assert (counts["pairs"], counts["unlike_tools"]) == (1, 1)
 
 
 def test_parquet_holds_the_same_pairs(invoke: Invoke, tmp_path: Path) -> None:
@@ -96,3 +111,7 @@ def test_invalid_options_are_refused(invoke: Invoke, tmp_path: Path) -> None:
     ):
         done = invoke(export, *options, "--out", tmp_path / "p.jsonl")
         assert isinstance(done.exception, WrongUseError), options
+    for rows_of in (["--pairs"], ["--step-weight", "error=0"]):
+        done = invoke(export, *rows_of, "--shard-size", "5", "--out", tmp_path / "p.jsonl")
+        words = "--shard-size cannot be used with --pairs, --steps or --step-weight"
+        assert words in str(done.exception), rows_of

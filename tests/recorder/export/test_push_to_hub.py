@@ -15,7 +15,9 @@ pytestmark = pytest.mark.system
 DUMMY = "hf_dummy_token_of_a_test"
 
 
-def push(hub: StandIn, folder: Path, home: Path, token: str) -> subprocess.CompletedProcess[str]:
+def push(
+    hub: StandIn, folder: Path, home: Path, token: str, *options: str
+) -> subprocess.CompletedProcess[str]:
     environment = {
         **{name: os.environ[name] for name in ("PATH", "MCP_BENCH_HOME", "MCP_BENCH_CACHE")},
         "HOME": str(home),
@@ -24,9 +26,9 @@ def push(hub: StandIn, folder: Path, home: Path, token: str) -> subprocess.Compl
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_DISABLE_XET": "1",
     }
-    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "export", "--pairs", "--push", "me/recordings"]
+    argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "export", "--push", "me/recordings"]
     return subprocess.run(
-        [*argv, "--out", str(folder / "p.jsonl")],
+        [*argv, *(options or ["--pairs"]), "--out", str(folder / "p.jsonl")],
         env=environment,
         capture_output=True,
         text=True,
@@ -49,6 +51,22 @@ def test_data_manifest_and_card_are_committed_together(recorded: None, tmp_path:
     assert hub.commits == ["1 rows of mcp-bench recordings"]
     assert f"pushed to {hub.url}/datasets/me/recordings/commit/" in done.stderr
     assert DUMMY not in done.stdout + done.stderr + (tmp_path / "README.md").read_text()
+
+
+def test_parts_of_an_earlier_push_are_deleted(tmp_path: Path) -> None:
+    """The same commit deletes them. Other data sets of the repository stay."""
+    record([(planned(f"t{number}"), Episode()) for number in range(3)])
+    others = ["p-extra.jsonl", "old/p-00000-of-00003.jsonl", "p-00000-of-00003.parquet"]
+    with hub_stand_in(DUMMY) as hub:
+        for name in ("p.jsonl", *others):
+            hub.files[f"me/recordings/{name}"] = b"{}"
+        for size in ("1", "2"):
+            done = push(hub, tmp_path, tmp_path, DUMMY, "--shard-size", size, "--force")
+            assert done.returncode == 0, done.stderr
+    parts = [f"p-0000{number}-of-00002.jsonl" for number in (0, 1)]
+    expected = {*others, *parts, "p.jsonl.manifest.json", "README.md"}
+    assert {name.removeprefix("me/recordings/") for name in hub.files} == expected
+    assert len(hub.commits) == 2
 
 
 def test_a_refused_push_is_reported_and_keeps_the_files(recorded: None, tmp_path: Path) -> None:

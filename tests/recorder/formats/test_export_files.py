@@ -214,6 +214,30 @@ def test_sharegpt_turns_alternate_and_are_listed(
     }  # fmt: skip
 
 
+def test_the_index_lists_each_part_of_a_name_with_dots(
+    write: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    write("llama.v1.jsonl", "--format", "sharegpt", "--shard-size", "3")
+    index = json.loads((tmp_path / "dataset_info.json").read_text())
+    assert {name: entry["file_name"] for name, entry in index.items()} == {
+        f"llama.v1-0000{number}-of-00002": f"llama.v1-0000{number}-of-00002.jsonl" for number in (0, 1)
+    }
+
+
+def test_the_index_forgets_parts_that_were_replaced(
+    write: Callable[..., dict[str, Any]], tmp_path: Path
+) -> None:
+    write("train.jsonl", "--format", "sharegpt", "--shard-size", "2")
+    index = json.loads((tmp_path / "dataset_info.json").read_text())
+    other = {"file_name": "train-other.jsonl"}
+    (tmp_path / "dataset_info.json").write_text(json.dumps({**index, "other": other}))
+    write("train.jsonl", "--format", "sharegpt", "--force")
+    index = json.loads((tmp_path / "dataset_info.json").read_text())
+    assert {name: entry["file_name"] for name, entry in index.items()} == {
+        "other": "train-other.jsonl", "train": "train.jsonl"
+    }  # fmt: skip
+
+
 def test_an_unreadable_index_is_kept(invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "dataset_info.json").write_text("{")
     result = invoke(export, "--format", "sharegpt", "--out", tmp_path / "train.jsonl")

@@ -84,6 +84,22 @@ def test_parquet(tmp_path: Path, form: str, was: Trajectory) -> None:
 
 
 @pytest.mark.parametrize("form", FORMATS)
+def test_an_agent_that_said_nothing_comes_back(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    """Its row begins the file, so the format is detected from it."""
+    silent = Episode(calls=[], transcript=[], answer="")
+    record([(planned(), silent), (planned("other"), Episode())])
+    assert invoke(export, "--format", form, "--out", tmp_path / "data.jsonl").exit_code == 0
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other-home"))
+    result = invoke(import_, tmp_path / "data.jsonl", "--json")
+    assert (result.exit_code, json.loads(result.stdout or "{}").get("imported")) == (0, 2), result.exception
+    assert rows(invoke, tmp_path / "after.jsonl")[0]["messages"] == [
+        {"role": "user", "content": "Please do user_task_0."}
+    ]
+
+
+@pytest.mark.parametrize("form", FORMATS)
 def test_another_home_imports_an_equal_recording(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:

@@ -122,6 +122,15 @@ BAD: dict[str, tuple[Any, str]] = {
         "not a JSON object",
     ),
     "result": ({"messages": [{"role": "tool", "content": "x"}]}, "message 0 is a tool result without a call"),
+    "result of another": (
+        {
+            "messages": [
+                {"role": "assistant", "tool_calls": [CALL]},
+                {"role": "tool", "tool_call_id": "gone", "content": "x"},
+            ]
+        },
+        "message 1 is the result of the call 'gone', which is not open",
+    ),
     "grade": ({**GOOD, "metadata": {"partial": 7}}, "partial"),
     "seed": ({**GOOD, "metadata": {"seed": 2**70}}, "seed"),
     "tool": ({**GOOD, "tools": [{"type": "function"}]}, "a tool has no name"),
@@ -175,6 +184,20 @@ def test_a_failed_import_leaves_nothing(
     monkeypatch.undo()
     monkeypatch.setenv("MCP_BENCH_HOME", str(bench_home))
     assert imported(invoke, path)["imported"] == 2
+
+
+def test_results_belong_to_calls_without_an_id(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """Some tools name the call in its result only."""
+    said = [
+        {"role": "assistant", "tool_calls": [CALL, {**CALL, "id": None}]},
+        {"role": "tool", "tool_call_id": "x1", "content": "one"},
+        {"role": "tool", "tool_call_id": "c", "content": "two"},
+    ]
+    imported(invoke, write(tmp_path / "rows.jsonl", {"messages": said, "partial": 1, "split": "train"}))
+    assert invoke(export, "--out", tmp_path / "out.jsonl").exit_code == 0
+    first, *results = json.loads((tmp_path / "out.jsonl").read_text())["messages"]
+    (named, unnamed) = (call["id"] for call in first["tool_calls"])
+    assert [(m["tool_call_id"], m["content"]) for m in results] == [(unnamed, "one"), (named, "two")]
 
 
 def test_ids_and_results_are_normalised(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from mcp_bench.servers.errors import (
     MissingDependencyError,
     NoSecretError,
     SecretError,
+    UnknownNameError,
     WorkerDiedError,
     WrongUseError,
 )
@@ -200,11 +201,63 @@ def test_foreign_rows_are_compared_with_benchmark_option(invoke: Invoke, tmp_pat
     assert invoke(leakage, tmp_path / "no", "--against", "test").exception.exit_code == 2  # type: ignore[union-attr]
 
 
+def test_pairs_with_the_same_instructions_are_different_tasks(invoke: Invoke, tmp_path: Path) -> None:
+    leaked = tasks("test", 2)
+    said = [[{"role": "assistant", "content": text}] for text in ("Yes.", "No.")]
+    rows = [
+        {
+            "prompt": [{"role": "system", "content": "Help."}, {"role": "user", "content": task.prompt}],
+            "chosen": said[0],
+            "rejected": said[1],
+        }
+        for task in leaked
+    ]
+    (tmp_path / "p.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    done = invoke(leakage, tmp_path / "p.jsonl", "--against", "test", "--benchmark", "saasworld", "--json")
+    found = json.loads(done.stdout)["leaks"]
+    assert [leak["held_out_task"] for leak in found] == [task.id for task in leaked for _ in said]
+    assert len({leak["task"] for leak in found}) == 2
+
+
+def test_a_split_that_no_benchmark_has_is_refused(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record([attempt(task) for task in tasks("train", 2)], **SAAS)
+    assert invoke(export, "--out", tmp_path / "d.jsonl").exit_code == 0
+    for splits in (["trian"], ["test", "trian"]):
+        against = [word for split in splits for word in ("--against", split)]
+        done = invoke(leakage, tmp_path / "d.jsonl", *against)
+        assert isinstance(done.exception, UnknownNameError), (done.output, done.exception)
+        assert "'trian' (did you mean train" in str(done.exception)
+    # AgentDojo does not have it, and saasworld does, without a task as long as there is no secret
+    monkeypatch.setenv(variable("saasworld"), str(tmp_path / "none"))
+    record([(planned(), Episode())], benchmark="agentdojo")
+    for benchmark, code in (("agentdojo", 2), ("saasworld", 0)):
+        options = [word for name in ("agentdojo", benchmark) for word in ("--benchmark", name)]
+        assert invoke(export, *options, "--out", tmp_path / benchmark).exit_code == 0
+        done = invoke(leakage, tmp_path / benchmark, "--against", "private", "--format", "trl")
+        assert getattr(done.exception, "exit_code", 0) == code, (done.output, done.exception)
+
+
+def test_rows_that_cannot_be_read_are_named_first(invoke: Invoke, tmp_path: Path) -> None:
+    (tmp_path / "d.jsonl").write_text('{"messages": [{"role": "robot"}]}\n')
+    done = invoke(leakage, tmp_path / "d.jsonl", "--against", "test", "--format", "openai")
+    assert isinstance(done.exception, WrongUseError)
+    assert "no row could be read" in str(done.exception)
+    assert "line 1: message 0: unknown role 'robot'" in done.stderr
+
+
 def test_a_benchmark_that_is_not_installed_is_reported(invoke: Invoke, tmp_path: Path) -> None:
-    record([(planned(), Episode())], benchmark="of-old")
+    record([(planned(), Episode()), (planned("b"), Episode())], benchmark="of-old")
+    record([attempt(tasks("train", 1)[0])], **SAAS)
     done = invoke(export, "--out", tmp_path / "d.jsonl")
     assert done.exit_code == 0
     assert "not compared with held-out tasks: rows of of-old" in done.stderr
+    logged = invoke(export, "--format", "inspect", "--out", tmp_path / "d.eval")
+    assert "not compared with held-out tasks: rows of of-old" in logged.stderr
+    for name in ("d.jsonl", "d.eval"):
+        manifest = json.loads((tmp_path / f"{name}.manifest.json").read_text())
+        assert manifest["not_compared"] == {"of-old": 2}
 
 
 @pytest.mark.full

@@ -33,8 +33,14 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
-        if self._allowed():
-            name = self.path.removeprefix("/api/datasets/").partition("/")[0:1][0]
+        if not self._allowed():
+            return
+        repository, tree, _ = self.path.removeprefix("/api/datasets/").partition("/tree/")
+        if tree:
+            paths = [path.removeprefix(f"{repository}/") for path in self.server.files]
+            self._answer(200, [{"type": "file", "path": path, "oid": "0" * 40, "size": 1} for path in paths])
+        else:
+            name = repository.partition("/")[0]
             self._answer(200, {"id": name, "sha": "0" * 40, "private": True, "siblings": []})
 
     def do_POST(self) -> None:
@@ -59,6 +65,8 @@ class _Handler(BaseHTTPRequestHandler):
                 elif item["key"] == "file":
                     content = base64.b64decode(item["value"]["content"])
                     self.server.files[f"{repository}/{item['value']['path']}"] = content
+                elif item["key"] == "deletedFile":
+                    del self.server.files[f"{repository}/{item['value']['path']}"]
             address = f"{self.server.url}/datasets/{repository}/commit/{'1' * 40}"
             self._answer(200, {"commitUrl": address, "commitOid": "1" * 40, "success": True})
         else:

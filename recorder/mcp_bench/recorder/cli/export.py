@@ -13,6 +13,7 @@ from mcp_bench.recorder.curation.selection import Selection
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
+    from mcp_bench.recorder.files.layout import Layout
 
 INSPECT = "inspect"
 """The format that is no rows: logs for Inspect's viewer."""
@@ -158,7 +159,7 @@ def export(
     from mcp_bench.recorder.export.weighted import weights_of
     from mcp_bench.recorder.export.write import Extras
     from mcp_bench.recorder.export.write import export as write
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.recorder.files.layout import layout
 
     if push is not None:
         from mcp_bench.recorder.export.hub import check_hub
@@ -174,14 +175,13 @@ def export(
     manifest = write(
         rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
     )
-    click.echo(_funnel(curation), err=True)
-    for name, reason in curation.guard.unchecked.items():
-        click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {reason}"), err=True)
+    _report(curation)
     if manifest.get("images", {}).get("redacted") is False:
         click.echo("--redact does not read images: look at them before you share the data", err=True)
     data = out.with_name(manifest["data"])
     if push is not None:
-        click.echo(f"pushed to {_pushed(push, manifest, data)}", err=True)
+        pushed = _pushed(push, manifest, layout(out, compress, shard_size))
+        click.echo(f"pushed to {pushed}", err=True)
     if as_json:
         click.echo(json.dumps({"out": str(data), **manifest}))
     else:
@@ -213,7 +213,7 @@ def _export_logs(
     selection = Selection(min_partial=min_partial or 0.0, **chosen)
     curation = Curation(selection, jobs, for_reading=True)
     manifest = export_logs(out, curation, force=force, command=_command(out))
-    click.echo(_funnel(curation), err=True)
+    _report(curation)
     names = [str(out.with_name(file["name"])) for file in manifest["files"]]
     if as_json:
         click.echo(json.dumps({"out": str(out), **manifest}))
@@ -221,6 +221,15 @@ def _export_logs(
         click.echo(
             f"wrote {manifest['rows']} of {curation.rows_in} episodes to {', '.join(names)} ({INSPECT})"
         )
+
+
+def _report(curation: Curation) -> None:
+    """Print the funnel, and which rows were not compared with held-out tasks."""
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    click.echo(_funnel(curation), err=True)
+    for name, reason in curation.guard.unchecked.items():
+        click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {reason}"), err=True)
 
 
 def _funnel(curation: Curation) -> str:
@@ -248,11 +257,12 @@ def _command(out: Path) -> str:
     return shlex.join([*words, "--out", out.name])
 
 
-def _pushed(repository: str, manifest: dict[str, Any], data: Path) -> str:
+def _pushed(repository: str, manifest: dict[str, Any], where: Layout) -> str:
     from mcp_bench.recorder.export.card import NAME
     from mcp_bench.recorder.export.hub import push
 
     files = [file["name"] for file in manifest["files"]]
     files += manifest.get("images", {}).get("files", [])
-    names = [*files, f"{data.name}.manifest.json", NAME]
-    return push(repository, data.parent, names, f"{manifest['rows']} rows of mcp-bench recordings")
+    names = [*files, f"{where.out.name}.manifest.json", NAME]
+    message = f"{manifest['rows']} rows of mcp-bench recordings"
+    return push(repository, where.folder, names, message, of_data=where.is_data)

@@ -71,7 +71,12 @@ def leakage(
 
     check = LeakCheck(splits, threshold=similarity, benchmarks=benchmarks)
     found = search(data, form, check)
+    for file, where, reason in found.unreadable:
+        click.echo(sanitize_line(f"Not read: {file}, {where or 'whole file'}: {reason}"), err=True)
+    check.require_splits()
     if found.rows and not check.compared and not found.leaks:
+        if sum(bool(where) for _, where, _ in found.unreadable) == found.rows:
+            raise WrongUseError("nothing could be compared: no row could be read")
         reason = "; ".join(check.unchecked.values()) or "no row names a benchmark"
         raise WrongUseError(
             f"nothing could be compared: no benchmark of the rows is installed ({reason})."
@@ -98,8 +103,6 @@ def leakage(
         click.echo(
             sanitize_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
         )
-    for file, where, reason in found.unreadable:
-        click.echo(sanitize_line(f"Not read: {file}, {where or 'whole file'}: {reason}"), err=True)
     for name, reason in check.unchecked.items():
         click.echo(sanitize_line(f"Not compared: rows of {name}: {reason}"), err=True)
     sys.exit(1 if found.leaks or found.unreadable else 0)

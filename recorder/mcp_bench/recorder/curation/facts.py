@@ -8,6 +8,7 @@ from math import inf
 
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.isolation_levels import strength
+from mcp_bench.recorder.leakage.held_out import PRIVATE
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.taint import verified
@@ -17,6 +18,8 @@ from mcp_bench.servers.grading import Score
 
 FORBIDDEN = "not_for_training"
 """Name of the rule about tasks that their benchmark withholds from training. No option switches it off."""
+UNNAMED = "private"
+"""Name of the rule that a log has episodes of the private split only if the split is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,9 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
         splits = ", ".join(chosen.splits)
         words = f"not of the split {splits} (--split all takes every split)"
         yield EpisodeRule("other_split", words, lambda e: e.split in chosen.splits)
+    elif for_reading and PRIVATE not in chosen.splits:
+        words = f"of the split {PRIVATE} (left out unless --split names it)"
+        yield EpisodeRule(UNNAMED, words, lambda e: e.split != PRIVATE)
     if not for_reading:
         yield EpisodeRule(FORBIDDEN, "not for training (the benchmark forbids it)", lambda e: e.trainable)
         yield EpisodeRule("invalid", "invalid", lambda e: e.invalid is None)
@@ -74,6 +80,8 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
         f"with a partial score below {chosen.least:g}",
         lambda e: (e.partial or 0.0) >= chosen.least,
     )
+    if chosen.strict:
+        yield EpisodeRule("not_strict", "not strictly solved", lambda e: bool(e.strict))
     if (value := chosen.min_score) is not None:
         yield EpisodeRule("low_score", f"without a measured score as good as {value:g}", _LeastScore(value))
     if (least_share := chosen.min_par) is not None:
@@ -82,8 +90,6 @@ def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterato
             f"without a measured score of {least_share:g} of the way to par",
             lambda e: _share_of_par(e) >= least_share,
         )
-    if chosen.strict:
-        yield EpisodeRule("not_strict", "not strictly solved", lambda e: bool(e.strict))
     if chosen.reviewed:
         good = {one.episode for one in Reviews().all().values() if one.verdict == "good"}
         yield EpisodeRule("not_reviewed", "not marked good by a person", lambda e: e.id in good)

@@ -21,7 +21,7 @@ from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.curation import caps, duplicates
 from mcp_bench.recorder.curation.candidate import Candidate, candidate
 from mcp_bench.recorder.curation.cohort import cohort
-from mcp_bench.recorder.curation.facts import FORBIDDEN, EpisodeRule, episode_rules
+from mcp_bench.recorder.curation.facts import FORBIDDEN, UNNAMED, EpisodeRule, episode_rules
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
 from mcp_bench.recorder.curation.redaction import redact
@@ -166,8 +166,9 @@ class Curation:
                         self.dropped[rule.name] += 1
                         self._leave_out(path.name, rule.name, episode.id)
         names.check()
-        if not self.dropped.get(FORBIDDEN, 1):
-            del self.dropped[FORBIDDEN]  # few benchmarks forbid it: the funnel says so only if they do
+        for rare in (FORBIDDEN, UNNAMED):  # the funnel has these rules only if there are such episodes
+            if not self.dropped.get(rare, 1):
+                del self.dropped[rare]
         return left
 
     def _leave_out(self, run: str, rule: str, episode: str) -> None:

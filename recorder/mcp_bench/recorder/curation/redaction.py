@@ -11,51 +11,11 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal
 
+from mcp_bench.recorder.curation.sensitive import START, Span, emails, is_secret, secrets
 from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory
 
-# a tool's result is often JSON inside a text, where an escaped line break also ends a word
-_START = r"(?:(?<=\\[nrt])|(?<![A-Za-z0-9_\\]))"
+_FINDERS: dict[str, Callable[[str], Iterator[Span]]] = {"secrets": secrets, "emails": emails}
 
-_TOKENS = (
-    r"sk-[A-Za-z0-9_-]{20,}",  # OpenAI, Anthropic and others
-    r"(?:sk|rk|pk)_(?:live|test)_[A-Za-z0-9]{16,}",  # Stripe
-    r"gh[opsur]_[A-Za-z0-9]{36,}",  # GitHub
-    r"github_pat_[A-Za-z0-9_]{22,}",
-    r"glpat-[A-Za-z0-9_-]{20,}",  # GitLab
-    r"(?:AKIA|ASIA)[A-Z0-9]{16}",  # AWS
-    r"AIza[A-Za-z0-9_-]{35}",  # Google
-    r"xox[abeoprs]-[A-Za-z0-9-]{10,}",  # Slack
-    r"hf_[A-Za-z0-9]{30,}",  # Hugging Face
-    r"npm_[A-Za-z0-9]{36}",
-    r"pypi-[A-Za-z0-9_-]{50,}",
-    r"SG\.[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{16,}",  # SendGrid
-    r"eyJ[A-Za-z0-9_-]{8,}\.eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}",  # JSON Web Token, RFC 7519
-)
-_NAME = (
-    r"(?:[A-Za-z0-9]+[_-])*(?:password|passwd|passphrase|secret|secret[_-]?key|api[_-]?key"
-    r"|access[_-]?(?:key|token)|refresh[_-]?token|auth[_-]?token|private[_-]?key)"
-)
-_SECRETS = re.compile(
-    "|".join(
-        (
-            r"(?P<block>-----BEGIN [A-Z ]*PRIVATE KEY-----.*?-----END [A-Z ]*PRIVATE KEY-----)",
-            rf"{_START}(?P<token>{'|'.join(_TOKENS)})",
-            r"(?i:\b(?:bearer|basic)\s+)(?P<header>[A-Za-z0-9._~+/-]{16,}=*)",
-            r"(?<=://)[^\s/:@\"'\\]+:(?P<url>[^\s/@\"'\\]+)(?=@)",
-            # a quoted value, then an unquoted one, which must not look like a plain word
-            rf"\\?[\"'](?i:{_NAME})\\?[\"']\s*[:=]\s*\\?[\"'](?P<quoted>[^\"'\\\s]+)",
-            rf"{_START}(?i:{_NAME})\s*[:=]\s*\\?[\"']?(?P<plain>(?=[^\s\"'\\,;&]*[0-9])[^\s\"'\\,;&]{{6,}})",
-        )
-    ),
-    re.DOTALL,
-)
-_EMAILS = re.compile(
-    rf"{_START}(?P<email>[A-Za-z0-9][A-Za-z0-9._%+-]*@(?:[A-Za-z0-9-]+\.)+[A-Za-z]{{2,}})(?![A-Za-z0-9])"
-)
-_PATTERNS = {"secrets": (_SECRETS, "SECRET"), "emails": (_EMAILS, "EMAIL")}
-_SECRET_FIELD = re.compile(_NAME, re.IGNORECASE)
-
-_Span = tuple[int, int, str]
 _Role = Literal["text", "secret", "key"]
 """What a string is: a text, the value of a field whose name suggests a secret, or a key of a JSON object."""
 _Texts = Callable[[str, _Role], str]
@@ -83,7 +43,7 @@ def redact_episode(
     """
     if not kinds:
         return trajectory, texts
-    found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
+    found = _Found(kinds)
     _rewritten(trajectory, found.look)
     _json(texts, found.look)
     if not found.placeholders:
@@ -92,10 +52,10 @@ def redact_episode(
 
 
 class _Found:
-    def __init__(self, patterns: Sequence[tuple[re.Pattern[str], str]], *, fields: bool) -> None:
+    def __init__(self, kinds: Sequence[str]) -> None:
         self.placeholders: dict[str, str] = {}
-        self._patterns = patterns
-        self._fields = fields
+        self._finders = [_FINDERS[kind] for kind in kinds]
+        self._fields = "secrets" in kinds
         self._counts: dict[str, int] = {}
         self._alone: re.Pattern[str] | None = None
 
@@ -104,7 +64,7 @@ class _Found:
         if role == "secret" and self._fields and text:
             self._note(text, "SECRET")
             return text
-        for start, end, kind in sorted(self._spans(text)):
+        for start, end, kind, _ in sorted(self._spans(text)):
             self._note(text[start:end], kind)
         return text
 
@@ -114,18 +74,17 @@ class _Found:
             return self.placeholders[text]
         spans = [*self._spans(text)]
         if role != "key":  # a password may be a word that is also the name of a field
-            spans += [(match.start(), match.end(), "") for match in self._standing_alone().finditer(text)]
+            spans += [Span(*match.span()) for match in self._standing_alone().finditer(text)]
         parts, position = [], 0
-        for start, end, _ in sorted(spans, key=lambda span: (span[0], -span[1])):
+        for start, end, _, quote in sorted(spans, key=lambda span: (span.start, -span.end, not span.quote)):
             if start >= position and text[start:end] in self.placeholders:
-                parts += [text[position:start], self.placeholders[text[start:end]]]
+                parts += [text[position:start], quote, self.placeholders[text[start:end]], quote]
                 position = end
         return "".join([*parts, text[position:]])
 
-    def _spans(self, text: str) -> Iterator[_Span]:
-        for pattern, kind in self._patterns:
-            for match in pattern.finditer(text):
-                yield *match.span(match.lastgroup or 0), kind
+    def _spans(self, text: str) -> Iterator[Span]:
+        for find in self._finders:
+            yield from find(text)
 
     def _note(self, value: str, kind: str) -> None:
         if value not in self.placeholders:
@@ -137,7 +96,7 @@ class _Found:
             # alone, a short value or a plain word can mean something else
             values = [value for value in self.placeholders if len(value) >= 8 and not value.isalpha()]
             either = "|".join(map(re.escape, sorted(values, key=len, reverse=True))) or r"(?!)"
-            self._alone = re.compile(rf"{_START}(?:{either})(?![A-Za-z0-9_])")
+            self._alone = re.compile(rf"{START}(?:{either})(?![A-Za-z0-9_])")
         return self._alone
 
 
@@ -175,11 +134,14 @@ def _message(message: Message, texts: _Texts) -> Message:
 def _json(value: Any, texts: _Texts, role: _Role = "text") -> Any:
     if isinstance(value, str):
         return texts(value, role)
+    if role == "secret" and isinstance(value, int | float) and not isinstance(value, bool):
+        found = texts(str(value), role)
+        return value if found == str(value) else found
     if isinstance(value, list):
         return [_json(item, texts, role) for item in value]
     if isinstance(value, dict):
         return {
-            texts(key, "key"): _json(item, texts, "secret" if _SECRET_FIELD.fullmatch(key) else "text")
+            texts(key, "key"): _json(item, texts, "secret" if is_secret(key) else "text")
             for key, item in value.items()
         }
     return value
@@ -192,7 +154,7 @@ def redact_texts(document: dict[str, Any], kinds: Sequence[str]) -> dict[str, An
         document: such as `show --json` prints.
         kinds: as for `redact`.
     """
-    found = _Found([_PATTERNS[kind] for kind in kinds], fields="secrets" in kinds)
+    found = _Found(kinds)
     _json(document, found.look)
     redacted: dict[str, Any] = _json(document, found.replace) if found.placeholders else document
     return redacted

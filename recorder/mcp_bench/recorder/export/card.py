@@ -51,7 +51,8 @@ def size_category(rows: int) -> str:
 def _header(manifest: Mapping[str, Any], where: Layout, license_id: str | None) -> list[str]:
     splits = manifest["selection"]["splits"]
     split = splits[0] if len(splits) == 1 and splits[0] != "all" else "train"
-    path = where.out.name if where.shard_size is None else f"{where.stem}-*{where.ending}"
+    names = [file["name"] for file in manifest["files"]]
+    path = names if where.shard_size is not None else where.out.name
     tags = ["mcp", "agents", "tool-use", "mcp-bench", *(["dpo"] if manifest["format"] == "pairs" else [])]
     header = {
         "pretty_name": where.stem,

@@ -12,7 +12,7 @@ import json
 import re
 import zipfile
 from collections import Counter
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Collection, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
@@ -70,8 +70,8 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
-    groups = {(one.run.name, one.agent, one.model or "") for one in chosen}
-    names = {group: out if len(groups) == 1 else _name(out, group) for group in groups}
+    names = _names(out, {(one.run.name, one.agent, one.model or "") for one in chosen})
+    former = _former(manifest_path) if force else []
     for path in (*names.values(), manifest_path):
         if path.exists() and not force:
             raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
@@ -108,12 +108,15 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
             "files": files,
             "selection": selection_document(curation),
             "funnel": curation.funnel(),
+            **curation.guard.facts(),
             "runs": sorted(runs),
             "episodes": episodes,
         }
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         replacement.commit(first=[manifest_path])
+        for path in {*former} - {*names.values()}:
+            path.unlink(missing_ok=True)
     return manifest
 
 
@@ -248,7 +251,34 @@ def _group(episode: StoredEpisode) -> _Group:
     return episode.run, episode.agent, episode.model or ""
 
 
-def _name(out: Path, group: _Group) -> Path:
+def _names(out: Path, groups: Collection[_Group]) -> dict[_Group, Path]:
+    """Return the file of each log. Where shortened names are equal, a hash distinguishes them."""
+    if len(groups) == 1:
+        return dict.fromkeys(groups, out)
+    stems = {group: _stem(out, group) for group in groups}
+    times = Counter(stems.values())
+    return {
+        group: out.with_name(f"{stem}{_hash(group) if times[stem] > 1 else ''}{ENDING}")
+        for group, stem in stems.items()
+    }
+
+
+def _stem(out: Path, group: _Group) -> str:
     run, agent, model = group
     words = [re.sub(r"[^\w.+-]+", "-", word)[:60] for word in (agent, model, run) if word]
-    return out.with_name(f"{'-'.join([out.stem, *words])}{ENDING}")
+    return "-".join([out.stem, *words])
+
+
+def _hash(group: _Group) -> str:
+    return f"-{hashlib.sha256(json.dumps(group).encode()).hexdigest()[:8]}"
+
+
+def _former(manifest: Path) -> list[Path]:
+    """Return the logs that an earlier export wrote, by its manifest. Files with other names are not ours."""
+    try:
+        names = [str(file["name"]) for file in json.loads(manifest.read_bytes())["files"]]
+    except (OSError, ValueError, LookupError, TypeError):
+        return []
+    stem = manifest.name.removesuffix(f"{ENDING}.manifest.json")
+    ours = re.compile(rf"{re.escape(stem)}(-[\w.+-]+)?{re.escape(ENDING)}")
+    return [manifest.with_name(name) for name in names if ours.fullmatch(name)]

@@ -6,6 +6,7 @@ Rows have the keys of TRL's DPOTrainer (https://huggingface.co/docs/trl/dataset_
 
 from __future__ import annotations
 
+import json
 from collections.abc import Generator, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
@@ -23,6 +24,7 @@ from mcp_bench.recorder.formats.trl import Trl
 from mcp_bench.recorder.trajectory import Trajectory
 
 _OF_THE_TASK = ("benchmark", "task", "split", "domain")
+_COUNTS = ("pairs", "no_good_attempt", "no_margin", "unlike_prompts", "unlike_tools", "silent")
 MIN_MARGIN = 0.01
 """Smallest difference of the grades of a pair. Partial grades are shares of assertions."""
 
@@ -49,7 +51,7 @@ class Pairs:
         self._least = least
         self._margin = margin
         self._form = Trl()
-        self._counts = dict.fromkeys(("pairs", "no_good_attempt", "no_margin", "unlike_prompts", "silent"), 0)
+        self._counts = dict.fromkeys(_COUNTS, 0)
 
     def count(self, chosen: Sequence[Candidate]) -> None:
         return None
@@ -81,9 +83,12 @@ class Pairs:
 
     def _row(self, better: Trajectory, worse: Trajectory) -> dict[str, Any] | None:
         prompt, chosen, tools = self._parts(better)
-        other, rejected, _ = self._parts(worse)
+        other, rejected, other_tools = self._parts(worse)
         if prompt != other:
             self._counts["unlike_prompts"] += 1
+            return None
+        if _sorted(tools) != _sorted(other_tools):  # a row has one list, for both
+            self._counts["unlike_tools"] += 1
             return None
         if not chosen or not rejected:
             self._counts["silent"] += 1
@@ -106,6 +111,10 @@ class Pairs:
         messages = row["messages"]
         start = len(list(takewhile(lambda message: message["role"] in ("system", "user"), messages)))
         return messages[:start], messages[start:], row["tools"]
+
+
+def _sorted(tools: Sequence[dict[str, Any]]) -> list[str]:
+    return sorted(json.dumps(tool, sort_keys=True) for tool in tools)
 
 
 def _facts(trajectory: Trajectory) -> dict[str, Any]:

@@ -97,7 +97,10 @@ def export(
         raise NothingToExportError(nothing_to_export(curation))
     count = rows.count(chosen)
     if count is None and shard_size is not None:
-        raise WrongUseError(f"--shard-size cannot be used with {rows.name}: write one file")
+        raise WrongUseError(
+            "--shard-size cannot be used with --pairs, --steps or --step-weight, whose number of rows is"
+            " known at the end only: write one file"
+        )
     files = where.files(count or 0)
     summary = Summary()
 
@@ -136,6 +139,7 @@ def export(
             "files": written,
             "selection": selection_document(curation),
             "funnel": curation.funnel(),
+            **curation.guard.facts(),
             **rows.facts(),
             "counts": summary.counts(),
             "runs": summary.runs,
@@ -189,7 +193,7 @@ def _remove_others(where: Layout, files: Sequence[Path]) -> None:
     """Remove other parts of an overwritten data set, which readers would mistake for new ones."""
     written = {file.name for file in files}
     for path in where.folder.glob("*"):
-        if path.name not in written and (where.is_shard(path.name) or path == where.out):
+        if path.name not in written and where.is_data(path.name):
             path.unlink()
 
 

@@ -46,6 +46,10 @@ class Layout:
         part = re.escape(self.stem) + _SHARD + re.escape(self.ending)
         return re.fullmatch(part, name) is not None
 
+    def is_data(self, name: str) -> bool:
+        """Return whether a file name is the single file or a shard, of this data set or an earlier one."""
+        return name == self.out.name or self.is_shard(name)
+
 
 def layout(out: Path, compress: str | None, shard_size: int | None) -> Layout:
     """Return the layout for `--out`.

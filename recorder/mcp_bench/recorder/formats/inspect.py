@@ -122,7 +122,7 @@ def _usage(usage: Usage) -> dict[str, Any]:
 def _facts(logged: Logged) -> dict[str, Any]:
     episode = logged.episode
     names = ("run", "benchmark_version", "agent_version", "repeat", "attempt", "termination", "exit_code")
-    more = {name: getattr(episode, name) for name in (*names, "invalid", "invalid_detail")}
+    more = {name: getattr(episode, name) for name in (*names, "invalid", "invalid_detail", "trainable")}
     return {
         **facts_apart(logged.conversation),
         **more,

@@ -20,7 +20,7 @@ from mcp_bench.recorder.importers.attempt import Attempt, RowError, partial_grad
 from mcp_bench.recorder.importers.conversation import paired, text_of, tool_call, tool_schemas
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, json_object, parse, rows
-from mcp_bench.recorder.importers.task_name import task_of
+from mcp_bench.recorder.importers.task_name import task_of_messages
 from mcp_bench.recorder.trajectory import Message
 
 
@@ -57,9 +57,8 @@ def _attempt(verdict: Mapping[str, Any], row: Mapping[str, Any]) -> Attempt:
         "cached_tokens": metrics.get("total_cached_tokens"),
         "cost_usd": metrics.get("total_cost_usd"),
     }
-    prompt = next((m.content for m in messages if m.role == "user"), None)
     fields: dict[str, Any] = {
-        "task": task_of(prompt),
+        "task": task_of_messages(messages),
         "agent": agent["name"],
         "agent_version": agent["version"] if agent.get("version") != UNKNOWN else None,
         "model": agent.get("model_name"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Any, Self
 
 from pydantic import Field, JsonValue
 
@@ -12,8 +12,9 @@ from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.trajectory import Message, Model, ToolSchema, Usage
 
 IMPORTED = "imported"
-"""Stands for a benchmark, agent or split that the source does not name."""
-
+"""Stands for a benchmark, domain or split that the source does not name."""
+UNKNOWN = "unknown"
+"""Stands for an agent that the source does not name, and for versions."""
 
 _ROUNDING = 1e-6
 """Sums of weighted scores are this far off at most."""
@@ -50,6 +51,8 @@ class Attempt(Model):
     termination: Termination | None = None
     error: str | None = None
     """Why the attempt failed to run, according to the source. It is then invalid."""
+    trainable: bool = True
+    """False if the benchmark forbids training on the task."""
     id: str | None = None
     """The source's own id."""
     started_us: int | None = Field(default=None, ge=0, lt=2**63)
@@ -63,6 +66,12 @@ class Attempt(Model):
     def answer(self) -> str | None:
         last = self.messages[-1]
         return last.content if last.role == "assistant" and not last.tool_calls else None
+
+    def with_defaults(self) -> Self:
+        """Return the attempt with what the store, and so its exports, have in place of missing facts."""
+        strict = None if self.partial is None else self.partial == 1 if self.strict is None else self.strict
+        found = {"benchmark": self.benchmark or IMPORTED, "agent": self.agent or UNKNOWN, "strict": strict}
+        return self.model_copy(update=found)
 
     def digest(self) -> str:
         """Return a hash of content and grade, independent of the file and its format."""

@@ -13,7 +13,7 @@ from mcp_bench.recorder.importers.conversation import chat_messages, tool_schema
 from mcp_bench.recorder.importers.facts import facts, failed_calls
 from mcp_bench.recorder.importers.image_files import with_image_files
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
-from mcp_bench.recorder.importers.task_name import task_of
+from mcp_bench.recorder.importers.task_name import task_of_messages
 
 
 class Chat:
@@ -42,7 +42,7 @@ class Chat:
         about = {**row, **metadata} if isinstance(metadata, dict) else row
         messages = chat_messages(said, failed_calls(about))
         fields = facts(about)
-        fields.setdefault("task", task_of(messages[0].content if messages else None))
+        fields.setdefault("task", task_of_messages(messages))
         yield Attempt(
             messages=messages, tools=tool_schemas(row.get("tools") or row.get("tool_defs")), **fields
         )

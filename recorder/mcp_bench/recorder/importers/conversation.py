@@ -73,10 +73,11 @@ def text_of(content: Any) -> str | None:
 def paired(messages: Sequence[Message]) -> list[Message]:
     """Make call ids unique and give each result the id and the tool of its call.
 
-    A result without the id of an open call belongs to the oldest open call.
+    A result without an id belongs to the oldest open call. One whose id no call has belongs to the oldest
+    open call without an id.
 
     Raises:
-        RowError: there are more results than calls.
+        RowError: a result belongs to no open call.
     """
     taken: set[str] = set()
     fresh = (f"call_{number}" for number in itertools.count(1))
@@ -97,12 +98,23 @@ def paired(messages: Sequence[Message]) -> list[Message]:
         elif message.role == "tool":
             if not waiting:
                 raise RowError(f"message {place} is a tool result without a call")
-            mine = next((entry for entry in waiting if entry[0] == message.tool_call_id), waiting[0])
+            mine = _call_of(message, waiting)
+            if mine is None:
+                raise RowError(
+                    f"message {place} is the result of the call {message.tool_call_id!r}, which is not open"
+                )
             waiting.remove(mine)
             update = {"tool_call_id": mine[1].id, "name": mine[1].function.name}
             message = message.model_copy(update={**update, "content": message.content or ""})
         found.append(message)
     return found
+
+
+def _call_of(result: Message, waiting: Sequence[tuple[str, ToolCall]]) -> tuple[str, ToolCall] | None:
+    if not result.tool_call_id:
+        return waiting[0]
+    named = (entry for entry in waiting if entry[0] == result.tool_call_id)
+    return next(named, None) or next((entry for entry in waiting if not entry[0]), None)
 
 
 def _message(row: Mapping[str, Any], failed: set[str]) -> Message:

@@ -14,7 +14,7 @@ from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.conversation import paired, tool_call, tool_schemas
 from mcp_bench.recorder.importers.facts import facts, failed_calls
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, parse, rows
-from mcp_bench.recorder.importers.task_name import task_of
+from mcp_bench.recorder.importers.task_name import task_of_messages
 from mcp_bench.recorder.trajectory import Message
 
 _THINK = re.compile(r"<think>\n?(.*?)\n?</think>(?:\n\n|\s*)", re.DOTALL)
@@ -26,8 +26,11 @@ class ShareGPT:
     patterns = LINE_PATTERNS
 
     def recognises(self, path: Path) -> bool:
-        turns = first(path).get("conversations")
-        return isinstance(turns, list) and bool(turns) and isinstance(turns[0], dict) and "from" in turns[0]
+        row = first(path)
+        turns = row.get("conversations")
+        if turns == []:
+            return KEY in row  # our row of an agent that said nothing
+        return isinstance(turns, list) and isinstance(turns[0], dict) and "from" in turns[0]
 
     def rows(self, path: Path) -> Iterator[Row]:
         return rows(path, _attempts)
@@ -81,7 +84,7 @@ def _attempts(row: dict[str, Any]) -> Iterator[Attempt]:
         for message in paired(messages)
     ]
     about = facts(ours)
-    about.setdefault("task", task_of(next((m.content for m in messages if m.role == "user"), None)))
+    about.setdefault("task", task_of_messages(messages))
     yield Attempt(messages=messages, tools=tool_schemas(row.get("tools")), **about)
 
 

@@ -19,7 +19,7 @@ from typing import Any, Self
 
 from mcp_bench.recorder.conversations.images import parts
 from mcp_bench.recorder.errors import StorageError, database_errors
-from mcp_bench.recorder.importers.attempt import IMPORTED, Attempt
+from mcp_bench.recorder.importers.attempt import IMPORTED, UNKNOWN, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
 from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
@@ -66,8 +66,10 @@ class ImportedRuns:
         Equal attempts with ids of their own are repeats, such as epochs of a log, unless the store had one
         before this import.
         """
+        stated = attempt.digest()  # what earlier versions stored
+        attempt = attempt.with_defaults()
         digest = attempt.digest()
-        if digest in self._known or attempt.id in self._known:
+        if not self._known.isdisjoint((digest, stated, attempt.id)):
             return False
         if (digest, attempt.id) in self._fresh:
             return False
@@ -125,9 +127,9 @@ class ImportedRuns:
                 id=new_id("run"),
                 created_us=now_us(),
                 benchmark=benchmark,
-                benchmark_version="unknown",
+                benchmark_version=UNKNOWN,
                 agent=IMPORTED,
-                agent_version="unknown",
+                agent_version=UNKNOWN,
                 isolation="none",
                 home=IMPORTED,
                 tools=IMPORTED,
@@ -144,7 +146,7 @@ class ImportedRuns:
 
 
 def known_episodes() -> set[str]:
-    """Return the digests of imported attempts and the ids of other episodes.
+    """Return the ids of all episodes and the digests of imported ones.
 
     The ids recognise exports of this store. A run that cannot be read is left out, with a warning.
     """
@@ -155,7 +157,7 @@ def known_episodes() -> set[str]:
                 if not applied_migrations(db, schema.recordings):
                     continue
                 sql = "SELECT id, json_extract(source, '$.digest') FROM episodes"
-                known |= {digest or episode for episode, digest in db.execute(sql)}
+                known |= {name for names in db.execute(sql) for name in names if name}
         except StorageError as error:
             _log.warning("%s is not compared, and may be imported again: %s", path.parent.name, error)
     return known
@@ -183,9 +185,10 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
             seed=attempt.seed,
             repeat=repeat,
             started_us=started,
-            agent=attempt.agent or "unknown",
-            agent_version=attempt.agent_version or "unknown",
+            agent=attempt.agent or UNKNOWN,
+            agent_version=attempt.agent_version or UNKNOWN,
             tools=attempt.tools,
+            trainable=attempt.trainable,
             source={**source, "id": attempt.id} if attempt.id else source,
         )
     )
@@ -214,7 +217,7 @@ def _store(folder: RunFolder, attempt: Attempt, source: dict[str, Any], repeat: 
         folder.grades.put_imported(
             episode,
             partial=attempt.partial,
-            strict=attempt.partial == 1 if attempt.strict is None else attempt.strict,
+            strict=bool(attempt.strict),
             assertions=[*attempt.assertions],
             metrics=attempt.metrics,
             grader_version=f"{IMPORTED} from {source['format']}",

@@ -31,6 +31,8 @@ class LeakCheck:
         self._indexes: dict[tuple[str, str], SplitIndex] = {}
         self._benchmarks: dict[str, Benchmark] = {}
         self._true_split = lru_cache(maxsize=1 << 16)(self._split_of)
+        self._there: set[str] = set()
+        self._missing: dict[str, UnknownNameError] = {}
         self.unchecked: dict[str, str] = {}
         """By the name of a benchmark: why rows could not be compared with it."""
 
@@ -41,6 +43,7 @@ class LeakCheck:
             BenchError: a benchmark in `benchmarks` cannot be used.
         """
         if row.split in self.splits:
+            self._there.add(row.split)
             return Leak("split", row.benchmark, row.split, row.task, 1.0)
         for benchmark in dict.fromkeys((row.benchmark, *self._always)):
             for split in self.splits:
@@ -57,6 +60,16 @@ class LeakCheck:
         """Names of the benchmarks that rows were compared with."""
         return sorted({name for name, _ in self._indexes})
 
+    def require_splits(self) -> None:
+        """Refuse a split that a benchmark was compared with and none has: its name may be misspelt.
+
+        Raises:
+            UnknownNameError: there is such a split.
+        """
+        for split, error in self._missing.items():
+            if split not in self._there:
+                raise error
+
     def _index(self, benchmark: str, split: str) -> SplitIndex | None:
         key = benchmark, split
         if key in self._indexes:
@@ -66,12 +79,15 @@ class LeakCheck:
         try:
             loaded = self._loaded(benchmark)
             self._indexes[key] = SplitIndex(held_out(loaded, split))
+            self._there.add(split)
         except UnknownNameError as error:
             if benchmark in self._benchmarks:  # it has no such split, so nothing can leak
+                self._missing[split] = error
                 self._indexes[key] = SplitIndex.empty(benchmark, split)
                 return self._indexes[key]
             self._unusable(benchmark, error)
         except NoSecretError:  # no task of the split exists, so nothing can leak
+            self._there.add(split)
             self._indexes[key] = SplitIndex.empty(benchmark, split)
         except BenchError as error:
             self._unusable(benchmark, error)

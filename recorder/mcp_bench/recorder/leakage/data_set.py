@@ -14,7 +14,7 @@ from mcp_bench.recorder.importers.conversation import chat_messages
 from mcp_bench.recorder.importers.facts import facts
 from mcp_bench.recorder.importers.json_rows import LINE_PATTERNS, first, rows
 from mcp_bench.recorder.importers.run import MALFORMED, files_in, guess, reason_of
-from mcp_bench.recorder.importers.task_name import task_of
+from mcp_bench.recorder.importers.task_name import task_of_messages
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.split_index import Leak, Row
 from mcp_bench.servers.errors import WrongUseError
@@ -99,7 +99,7 @@ def _pairs(path: Path) -> Iterator[importers.Row]:
     def read(row: dict[str, Any]) -> Iterator[Attempt]:
         for side in _PREFERENCE:
             messages = chat_messages([*row["prompt"], *row[side]])
-            yield Attempt(messages=messages, **{"task": task_of(messages[0].content), **facts(row)})
+            yield Attempt(messages=messages, **{"task": task_of_messages(messages), **facts(row)})
 
     return rows(path, read)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from typing import Any
 
 from mcp_bench.recorder.errors import LeakError
 from mcp_bench.recorder.importers.attempt import IMPORTED
@@ -38,6 +40,8 @@ class Guard:
     def __init__(self, splits: Sequence[str]) -> None:
         self._check = LeakCheck(splits)
         self._leaks: list[tuple[str, str, Leak]] = []
+        self._rows: Counter[str] = Counter()
+        """Number of episodes by the name of their benchmark."""
 
     def leak(self, episode: StoredEpisode, conversation: Trajectory) -> Leak | None:
         """Return the held-out task that the row of an episode reveals, if any.
@@ -58,6 +62,7 @@ class Guard:
 
     def note(self, episode: StoredEpisode, leak: Leak | None) -> None:
         """Record the result of `leak` for `check`."""
+        self._rows[episode.benchmark] += 1
         if leak is not None:
             self._leaks.append((episode.id, episode.task, leak))
 
@@ -88,3 +93,11 @@ class Guard:
     def unchecked(self) -> dict[str, str]:
         """By the name of a benchmark: why its rows could not be compared with held-out tasks."""
         return self._check.unchecked
+
+    def facts(self) -> dict[str, Any]:
+        """Return for the manifest how many episodes could not be compared, if there are any.
+
+        The reasons are left out: they can have paths of this machine, and manifests are shared.
+        """
+        found = {name: self._rows[name] for name in sorted(self.unchecked) if self._rows[name]}
+        return {"not_compared": found} if found else {}
