@@ -1,7 +1,11 @@
-"""Folders of runs: no two commands get the same one, and one process at a time works in each."""
+"""Folders of runs: no two commands get the same one, one process at a time works in each, and what is wrong
+with one is said at once."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +31,26 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             pass
     with locked(tmp_path):
         pass
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["improve", "missing", "--show"], "improve.json is missing"),
+        (["improve", "new", "--dev", "2", "--agent", "oracle"], "--dev has 2 tasks"),
+        (["loop", "--recipe", "tiny-cpu", "--dev", "missing"], "--dev missing: neither a number"),
+    ],
+)
+def test_a_mistake_is_said_before_torch_is_imported(
+    arguments: list[str], said: str, tmp_path: Path, bench_home: Path
+) -> None:
+    probe = (
+        "import sys\nfrom mcp_bench.bridge.cli.root import run_command\n"
+        f"try:\n    run_command({arguments!r})\nfinally:\n    print('torch' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", probe], capture_output=True, text=True, timeout=120, cwd=tmp_path,
+        env={**os.environ, "MCP_BENCH_HOME": str(bench_home)},
+    )  # fmt: skip
+    assert (done.returncode > 0, said in done.stderr) == (True, True), done.stderr
+    assert done.stdout == "False\n"

@@ -33,6 +33,18 @@ def test_help_imports_nothing_heavy() -> None:
     assert "record" in done.stdout
 
 
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_output_that_cannot_be_written_is_one_line(bench, unbuffered: str) -> None:
+    environ = {**bench.environment(), "PYTHONUNBUFFERED": unbuffered}
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            bench.command("agents", "--json"), stdout=full, stderr=subprocess.PIPE, env=environ, text=True
+        )
+    assert (done.returncode, done.stderr) == (
+        1, "Error: cannot write the output: No space left on device\n",
+    )  # fmt: skip
+
+
 def test_an_uncaught_error_cannot_control_the_terminal(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -14,6 +14,9 @@ import pytest
 
 from mcp_bench.bridge.engines.messages import Work
 from mcp_bench.bridge.engines.referee import Referee, RefereeError
+from mcp_bench.bridge.engines.referees import Referees
+from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.bridge.run.setup import start_run
 from tests.support.recorded import run_info
 
 pytestmark = pytest.mark.system
@@ -135,3 +138,16 @@ def test_a_process_that_does_not_start_is_an_error(tmp_path: Path) -> None:
     work = Work(run=run_info(), part=str(tmp_path), base_url=None, canaries=[])
     with pytest.raises(RefereeError, match=r"ended at its start: exit code 1: .*No module named"):
         anyio.run(Referee.start, work, "mcp_bench.not_there")
+
+
+@pytest.mark.anyio
+async def test_an_attempt_that_is_cancelled_before_it_is_ordered_ends(bench_home: Path) -> None:
+    setup, run = start_run(Choices(agent="noop", limit=1, isolation="none"))
+    with run, anyio.fail_after(120):
+        ((planned, number),) = run.pending()
+        async with Referees(setup, run, 1, print) as engine:
+            with anyio.CancelScope() as stopped:
+                stopped.cancel()
+                await engine.attempt(planned, number, claims_count=True)
+        assert stopped.cancelled_caught
+        assert run.pending() == [(planned, number)]

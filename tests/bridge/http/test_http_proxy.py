@@ -12,7 +12,13 @@ from mcp.server.mcpserver import Context
 from mcp_types import Implementation
 
 from tests.support.http.event_store import MemoryEventStore
-from tests.support.http.http_peers import echo_server, recording_proxy, sdk_server
+from tests.support.http.http_peers import (
+    Script,
+    echo_server,
+    recording_proxy,
+    scripted_server,
+    sdk_server,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
@@ -179,3 +185,29 @@ async def test_the_sdk_resumes_by_itself(tmp_path: Path) -> None:
     ):
         assert (await client.call_tool("cut", {})).content[0].text == "after the cut"
     assert proxy.rows("select outcome from calls") == [{"outcome": "ok"}]
+
+
+async def test_a_path_with_escapes_is_recorded(tmp_path: Path) -> None:
+    async with sdk_server(echo_server()) as url:
+        named = url.replace("/mcp", "/my%20server/mcp")
+        async with recording_proxy(named, tmp_path) as proxy, Client(proxy.url, mode="legacy") as client:
+            assert (await client.call_tool("echo", {"text": "x"})).content[0].text == "x"
+    assert [call["tool"] for call in proxy.rows("select tool from calls")] == ["echo"]
+
+
+async def test_the_query_of_a_url_reaches_the_server_alone(tmp_path: Path) -> None:
+    received: list[bytes] = []
+
+    async def play(script: Script) -> None:
+        received.append((await script.read_request()).partition(b"\r\n")[0])
+        await script.say(b"HTTP/1.1 202 Accepted\r\ncontent-length: 0\r\n\r\n")
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(f"{server.url}?apiKey=a%20key", tmp_path) as proxy,
+        httpx2.AsyncClient() as client,
+    ):
+        assert "?" not in proxy.url
+        for query in ("", "?x=1"):
+            await client.post(proxy.url + query, json={})
+    assert received == [f"POST {server.path}?apiKey=a%20key{more} HTTP/1.1".encode() for more in ("", "&x=1")]

@@ -6,6 +6,7 @@ import signal
 import socket
 import sqlite3
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from pathlib import Path
@@ -176,6 +177,18 @@ def test_quit_after_ends_an_unused_referee(bench) -> None:
     bench.run("up", "--quit-after", "2")
     wait_until_ended(bench.home)
     bench.run("status", code=1)
+
+
+@pytest.mark.anyio
+async def test_a_client_over_http_keeps_the_referee_up(bench) -> None:
+    bench.run("up", "--http", "0", "--quit-after", "1")
+    url = status(bench)["http"].replace("BENCHMARK", "notebook")
+    async with Client(url, mode="legacy") as server:
+        await server.list_tools()
+        until = time.monotonic() + 2
+        while time.monotonic() < until:
+            assert status(bench)["entries"][0]["connections"] == 1
+    wait_until_ended(bench.home)
 
 
 @pytest.mark.parametrize(

@@ -119,6 +119,11 @@ def test_exclude_takes_cells_out(tmp_path: Path, condition: str, left: int) -> N
     assert len(names(tmp_path, f"{AGENTS}exclude: [{condition}]")) == left
 
 
+def test_exclude_takes_any_of_the_values_of_a_repeatable_option(tmp_path: Path) -> None:
+    text = "agents: [{agent: oracle}]\ntasks: [{tag: [a]}, {tag: [b]}, {tag: [c]}, {tag: [b, c]}]\n"
+    assert names(tmp_path, f"{text}exclude: [{{tag: [a, b]}}]") == ["oracle c"]
+
+
 def test_overrides_change_some_cells(tmp_path: Path) -> None:
     text = f"""name: m{AGENTS}
 record: {{timeout: 60, limit: 5}}

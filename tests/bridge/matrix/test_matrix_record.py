@@ -308,3 +308,12 @@ def test_an_endpoint_that_is_down_is_no_fault(monkeypatch: pytest.MonkeyPatch, t
     )
     assert [(one.cell.name, one.episodes) for one in found.cells] == [("noop", 1), ("oracle", 1)]
     assert found.warnings == ("the endpoint is down (cell noop)",)
+
+
+def test_the_tasks_of_each_cell_are_checked(bench, matrix: Any) -> None:
+    path = matrix("""
+agents: [{agent: noop}]
+tasks: [{task: colours}, {benchmark: haggle, task: user}]
+""")
+    done = bench.run("record", "--config", path, "--dry-run", code=2)
+    assert "1 of the 1 tasks need a model that plays the user (user)" in done.stderr

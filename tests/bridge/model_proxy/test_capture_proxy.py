@@ -306,3 +306,24 @@ async def test_a_large_body_is_stored_without_its_key(tmp_path: Path) -> None:
 def test_an_endpoint_url_with_a_password_is_refused(tmp_path: Path) -> None:
     with RunFolder.create(run_info(), root=tmp_path) as run, pytest.raises(WrongUseError, match="password"):
         ModelCapture("ep_1", "http://me:secret@127.0.0.1:1/v1", run.recording)
+
+
+async def test_a_key_in_the_url_of_the_endpoint_reaches_it_and_is_not_stored(tmp_path: Path) -> None:
+    secret, received = b"sk-in-a-url-0123456789", b""
+
+    async def play(script: Script) -> None:
+        nonlocal received
+        received = await script.read_request()
+        await script.say(answer(b"{}"))
+
+    async with (
+        scripted_server(play) as server,
+        capturing(f"{endpoint(server)}?key={secret.decode()}", tmp_path) as captured,
+        connected(captured) as client,
+    ):
+        assert secret.decode() not in captured.capture.base_url
+        await client.send(captured.ask(REQUEST, "Connection: close"))
+        await receive_all(client)
+        assert captured.capture.named(captured.capture.base_url) == endpoint(server)
+    assert received.startswith(b"POST /v1/chat/completions?key=" + secret)
+    assert secret not in (captured.folder / "recordings.db").read_bytes()

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -264,6 +265,13 @@ def test_wrong_use_is_reported(bench) -> None:
     assert "Missing argument" in bench.run("proxy", code=2).stderr
     assert "needs the URL" in bench.run("proxy", "--http", "0", "cat", code=2).stderr
     assert "[HOST:]PORT" in bench.run("proxy", "--http", "here", "http://127.0.0.1:1/mcp", code=2).stderr
+    assert "is not the URL" in bench.run("proxy", "--http", "0", "http://[bad/mcp", code=2).stderr
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        assert "cannot listen" in bench.run("proxy", "--http", port, "http://127.0.0.1:1/mcp", code=1).stderr
+    assert not list((bench.home / "runs").iterdir())
     assert "Examples" in bench.run("proxy", "--help").stdout
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import queue
+from pathlib import Path
 from typing import cast
 
 import pytest
@@ -11,7 +12,7 @@ from mcp_bench.bridge.proxy.recording import SessionRecording
 from mcp_bench.bridge.proxy.stdio import Event, Session
 from mcp_bench.recorder.errors import StorageError
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.component
 
 
 class Events(queue.SimpleQueue[Event]):
@@ -58,3 +59,15 @@ def test_a_server_has_a_limit_once_nobody_waits_for_it(
     for kind in happened:
         session.events.put(Event(kind))  # type: ignore[arg-type]
     assert session._until_over().kind == over
+
+
+def test_a_request_that_the_server_cancels_is_its_own(bench_home: Path) -> None:
+    """Both sides count their requests from 1."""
+    recording = SessionRecording(["a-server"], "normal")
+    recording.append_unparsed("client", [b'{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}'])
+    cancels = b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 1}}'
+    recording.append_unparsed("server", [cancels])
+    assert not recording.parse_pending()
+    recording.append_unparsed("client", [cancels])
+    assert recording.parse_pending()
+    recording.end("agent_exit", None, None, 0)

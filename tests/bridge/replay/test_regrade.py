@@ -105,7 +105,11 @@ def test_agentdojo_ignores_times(bench: Bench) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [("benchmark_version = '0'", "but 1 is installed"), ("benchmark = 'notebok'", "did you mean notebook")],
+    [
+        ("benchmark_version = '0'", "but 1 is installed"),
+        ("benchmark_version = 'unknown'", "it was imported"),
+        ("benchmark = 'notebok'", "did you mean notebook"),
+    ],
 )
 def test_impossible_replays_say_why(
     bench: Bench, script: Callable[[str], str], change: str, message: str

@@ -52,7 +52,10 @@ def finish(bench, flag: Path) -> None:
     flag.touch()
     done = bench.run("record", "--resume", bench.run_folder.name, "--json")
     summary = json.loads(done.stdout)
-    assert (summary["episodes"], summary["strict"]) == (1, 1.0)
+    assert (summary["episodes"], summary["episodes_now"], summary["graded"]) == (2, 1, 2)
+    assert (summary["partial"], summary["strict"], summary["calls"]) == (1.0, 1.0, 4)
+    assert f"{bench.run_folder.name}: partial 1.000, strict 2/2, 4 calls" in done.stderr
+    assert "Recorded now: 1 of 2 episodes, partial 1.000, strict 1/1, 2 calls" in done.stderr
     tasks = bench.rows("select id, task, attempt, invalid from episodes order by started_us")
     graded = {row["episode"] for row in bench.grades()}
     assert [(row["task"], row["attempt"], row["id"] in graded) for row in tasks] == [
@@ -104,6 +107,30 @@ def test_a_run_has_one_writer(bench, hanging: tuple[str, Path, Path]) -> None:
         referee.communicate(timeout=60)
 
 
+def test_a_complete_run_has_nothing_left_to_record(bench) -> None:
+    bench.run("record", "--agent", "oracle", "--benchmark", "notebook")
+    before = bench.rows("select id from episodes")
+    done = bench.run("record", "--resume", bench.run_folder.name, "--json")
+    assert "complete: nothing was left to record" in done.stderr
+    assert "strict 2/2, 4 calls" in done.stderr
+    summary = json.loads(done.stdout)
+    assert (summary["episodes"], summary["episodes_now"], summary["strict"]) == (2, 0, 1.0)
+    assert bench.rows("select id from episodes") == before
+
+
 def test_resume_takes_no_other_choices(bench) -> None:
     assert "leave out --agent" in bench.run("record", "--resume", "run_x", "--agent", "noop", code=2).stderr
     assert "run_x" in bench.run("record", "--resume", "run_x", code=2).stderr
+
+
+def test_a_login_in_the_url_of_the_endpoint_is_not_stored(bench) -> None:
+    """It is named again when the run is resumed."""
+    url = "http://127.0.0.1:1/v1?key=sentinel-of-the-url"
+    bench.run("record", "--agent", "oracle", "--benchmark", "notebook", "--limit", "1", "--base-url", url)
+    run = bench.run_folder
+    assert b"sentinel-of-the-url" not in (run / "recordings.db").read_bytes()
+    refused = bench.run("record", "--resume", run.name, code=2)
+    assert "Name it again, with its login: --base-url http://127.0.0.1:1/v1" in refused.stderr
+    other = bench.run("record", "--resume", run.name, "--base-url", "http://127.0.0.1:2/v1", code=2)
+    assert f"the endpoint of run {run.name} is http://127.0.0.1:1/v1" in other.stderr
+    bench.run("record", "--resume", run.name, "--base-url", url)

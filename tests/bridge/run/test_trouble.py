@@ -52,6 +52,11 @@ class BuggyWorld(NotebookWorld):
 class Buggy(Notebook):
     name = "buggy"
 
+    def tasks(self, split=None, limit=None):
+        yield from super().tasks(split, limit)
+        if here("twice", "-"):
+            yield from super().tasks(split, limit)
+
     def task(self, task_id):
         bug("task", task_id)
         return super().task(task_id).model_copy(update={"benchmark": "buggy"})
@@ -145,6 +150,25 @@ def test_a_list_that_fails_in_the_middle_is_no_end(bench) -> None:
     done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
     assert "Traceback" not in done.stderr
     assert outcomes(bench) == {"colours": None, "default#2": "world_failed: ValueError: bug in task"}
+
+
+@pytest.mark.usefixtures("buggy")
+def test_a_bug_in_one_task_leaves_the_others_where_sandboxes_are_elsewhere(bench, tmp_path: Path) -> None:
+    runners = tmp_path / "runners.yaml"
+    runners.write_text('{runners: [{name: box, kind: container, command: ["env"]}]}')
+    bench.environ |= {"BUG": "task", "ONLY": "colours", "MCP_BENCH_RUNNERS": str(runners)}
+    named = ("--task", "colours", "--task", "numbers", "--jobs", "2")
+    done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", *named, code=1)
+    assert "Traceback" not in done.stderr
+    assert outcomes(bench) == {"colours": "world_failed: ValueError: bug in task", "numbers": None}
+
+
+@pytest.mark.usefixtures("buggy")
+def test_a_task_that_is_listed_twice_is_named(bench) -> None:
+    bench.environ |= {"BUG": "twice"}
+    done = bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
+    assert "benchmark 'buggy' lists the task 'colours' more than once" in done.stderr
+    assert not (bench.home / "runs").exists()
 
 
 @pytest.mark.usefixtures("buggy")

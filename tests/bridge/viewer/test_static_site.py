@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.viewer.links import opened
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
@@ -92,6 +93,29 @@ def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> Non
     with pytest.raises(WrongUseError, match="not empty"):
         export(out=tmp_path)
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["mine.txt"]
+
+
+def test_a_path_is_no_selection(tmp_path: Path, bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, (episode,) = record([(planned(), Episode())])
+    monkeypatch.chdir(tmp_path)
+    Path("train.jsonl").write_text("{}")
+    for name in ("loop", run.path.name, episode):
+        Path(name).mkdir()
+    for name in ("train.jsonl", "loop", f"./{run.path.name}", str(tmp_path / "loop")):
+        with pytest.raises(WrongUseError, match="--export takes runs and episodes"):
+            export(name, out=tmp_path / "site")
+    assert not Path("site").exists()
+    for place, name in enumerate((run.path.name, episode)):  # the recording is meant, not the folder
+        assert "1 episode" in export(name, out=tmp_path / f"site-{place}")
+
+
+@pytest.mark.parametrize("name", ["missing.jsonl", "missing", "./run_1", "run_1.jsonl"])
+def test_what_is_not_there_is_called_by_no_wrong_name(name: str, tmp_path: Path, bench_home: Path) -> None:
+    record([(planned(), Episode())])
+    with pytest.raises(WrongUseError, match=f"no file, run or episode '{name}'"):
+        export(name, out=tmp_path / "site")
+    with pytest.raises(WrongUseError, match=f"no file, run or episode '{name}'"):
+        opened(name)
 
 
 def test_the_command_writes_it(tmp_path: Path, bench_home: Path) -> None:

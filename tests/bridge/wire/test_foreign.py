@@ -176,6 +176,9 @@ def test_nothing_of_a_server_outlives_its_connection(bench, script: Write, tmp_p
             "does not support streamable HTTP",
         ),
         (("--server", "http://u:p@127.0.0.1:1/mcp", *SCRIPT), "logins are never stored"),
+        (("--server", "http://127.0.0.1:1/mcp?key=x", *SCRIPT), "`mcp-bench proxy --http 0 URL`"),
+        (("--server", "http://[bad/mcp", *SCRIPT), "'http://[bad/mcp' is not a URL"),
+        (("--server", "http://127.0.0.1:99999/mcp", *SCRIPT), "is not a URL"),
     ],
 )
 def test_wrong_options_are_refused_before_a_run_is_created(bench, options, message: str) -> None:

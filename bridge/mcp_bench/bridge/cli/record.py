@@ -126,7 +126,8 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     "--base-url",
     metavar="URL",
     callback=http_url,
-    help="Model endpoint to use instead of the agent's default.",
+    help="Model endpoint to use instead of the agent's default. With --resume: the run's own endpoint, if "
+    "its URL has a login, which is not stored.",
 )
 @role_options
 @click.option(
@@ -324,12 +325,13 @@ def record(
             return
         setup, run = start_run(chosen, elsewhere=parallel.elsewhere)
     else:
-        own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note"}
+        own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note", "base_url"}
         refuse_given(ctx, own, "--resume keeps the run's own settings")
-        for name in ("max_cost", "run_tags", "note"):
+        for name in ("max_cost", "run_tags", "note", "base_url"):
             if not was_given(ctx, name, choices):
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
-        setup, run = resume_run(resume, choices["max_cost"], choices["run_tags"], choices["note"])
+        again = (choices[name] for name in ("max_cost", "run_tags", "note", "base_url"))
+        setup, run = resume_run(resume, *again)
     with run:
         code = run_and_report(setup, run, parallel, choices["max_cost"], as_json)
     sys.exit(code)

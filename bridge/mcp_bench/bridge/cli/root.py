@@ -6,6 +6,7 @@ everything heavy inside the command.
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 
@@ -21,6 +22,8 @@ from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
 SHORT_HELP_LENGTH = 80
+PRINTERS = ("click", "rich")
+"""The packages that commands print with."""
 EPILOG = """\b
 Examples:
   mcp-bench agents                                    list agents
@@ -107,11 +110,26 @@ def run_command(arguments: Sequence[str] | None = None) -> None:
         if completing() and not isinstance(error, SystemExit):
             sys.exit(1)  # a traceback would destroy the line that somebody types
         failures = list(bench_errors(error))
+        if isinstance(error, OSError) and _lost_output(error):
+            failures = [BenchError(f"cannot write the output: {error.strerror}")]
         if not failures:
             raise
         for failure in dict.fromkeys(str(failure) for failure in failures):
             click.echo(sanitize(f"Error: {failure}"), err=True)
         sys.exit(failures[0].exit_code)
+
+
+def _lost_output(error: OSError) -> bool:
+    """Return whether what failed was to write the output, as on a full disk. The rest of it is dropped."""
+    at = error.__traceback__
+    while at is not None and at.tb_next is not None:
+        at = at.tb_next
+    if at is None or at.tb_frame.f_globals["__name__"].partition(".")[0] not in PRINTERS:
+        return False
+    own = sys.__stdout__
+    if own is not None and own is sys.stdout:  # else the interpreter tries to write the rest when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), own.fileno())
+    return True
 
 
 if __name__ == "__main__":

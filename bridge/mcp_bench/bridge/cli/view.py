@@ -60,8 +60,8 @@ def view(
     or a unique prefix of one. PATH is a loop, an improvement, a training run or a data set; those below
     loops/, training/, learning/ and ablations/ of the home are found without it.
 
-    With --export it writes pages that need no server. They leave out private tasks and tasks that may not be
-    trained on, and replace secrets as `export` does.
+    With --export it writes pages of runs and episodes that need no server. They leave out private tasks and
+    tasks that may not be trained on, and replace secrets as `export` does.
     """
     if folder is not None:
         from mcp_bench.bridge.viewer.static_site import write_site

@@ -97,12 +97,14 @@ class Referees:
     async def attempt(self, planned: PlannedEpisode, number: int, *, claims_count: bool) -> Outcome:
         while not self._referees:
             await self._more.wait()
+        await anyio.lowlevel.checkpoint_if_cancelled()
         referee = min(self._referees, key=lambda one: len(one.open))
         attempt, name = Open(planned, number), next(self._ids)
         referee.open[name] = attempt
-        try:
+        with anyio.CancelScope(shield=True):  # only an attempt that was ordered reports its end
             after = await anyio.to_thread.run_sync(last_frame, referee.part)
             await referee.send(Order(id=name, planned=planned, number=number, claims_count=claims_count))
+        try:
             await attempt.over.wait()
         except anyio.get_cancelled_exc_class():
             with anyio.CancelScope(shield=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count, islice
 from typing import NamedTuple
@@ -9,7 +10,7 @@ from typing import NamedTuple
 import anyio
 
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.servers.contracts import Benchmark, Task
+from mcp_bench.servers.contracts import Benchmark, Task, ToolSpec
 from mcp_bench.servers.errors import BenchError, WorkerDiedError, WrongUseError
 from mcp_bench.servers.remote.failures import RemoteFailureError
 from mcp_bench.servers.tagged import tagged
@@ -52,6 +53,9 @@ def chosen_tasks(
             check_split(benchmark, tasks, split)
     else:
         tasks = list(listed_tasks(benchmark, split, tags, limit))
+        names = Counter(task.id for task in tasks)
+        if twice := [name for name, times in names.items() if times > 1]:
+            raise BenchError(f"benchmark {benchmark.name!r} lists the task {twice[0]!r} more than once")
     if not tasks:
         raise WrongUseError(
             f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r}"
@@ -94,6 +98,19 @@ def listed_tasks(
         else:
             failures = 0
             yield found
+
+
+def tools_of(bench: Benchmark) -> Sequence[ToolSpec]:
+    """Return every tool of a benchmark.
+
+    Raises:
+        BenchError: its own code failed.
+    """
+    try:
+        return bench.tools()
+    except Exception as error:
+        text = f"benchmark {bench.name!r} cannot list its tools: {own_failure(error)}"
+        raise BenchError(text) from error
 
 
 def own_failure(error: Exception) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Protocol
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -46,7 +47,7 @@ class Recorded:
         """Record the requests for `path` (default: all). A trailing slash does not matter."""
         self._app = app
         self._open = open_exchange
-        self._path = None if path is None else path.rstrip("/")
+        self._path = None if path is None else unquote(path).rstrip("/")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or self._path not in (None, scope["path"].rstrip("/")):

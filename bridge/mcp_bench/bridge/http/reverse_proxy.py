@@ -12,11 +12,12 @@ import asyncio
 import contextlib
 import json
 import logging
+import string
 from collections.abc import AsyncIterator, Callable, Iterable
 from functools import partial
 from types import TracebackType
 from typing import Self
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import aiohttp
 import anyio
@@ -27,6 +28,7 @@ from yarl import URL
 from mcp_bench.bridge.http.access import PREFIX
 from mcp_bench.bridge.http.frames import SSE_TYPE
 from mcp_bench.bridge.http.listen import TCP, TcpConnection
+from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.servers.errors import WrongUseError
 
 CONNECT_SECONDS = 10.0
@@ -59,15 +61,17 @@ class ReverseProxy:
         Raises:
             WrongUseError: the URL is not http or https, or contains a user or password.
         """
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or not _has_port(parts.netloc):
+        if not is_http_url(url):
             raise WrongUseError(
                 f"{url!r} is not the URL of a server: give one like http://127.0.0.1:8000/mcp"
             )
+        parts = urlsplit(url)
         if parts.username or parts.password:
             raise WrongUseError("the URL contains a user or password: let the client send a header instead")
         self.path = parts.path or "/"
         """Path of the endpoint, at the server and at this proxy."""
+        self._query = quote(parts.query, safe=string.punctuation).encode()
+        """Sent with each request. The client does not see it: it can contain a login."""
         self._peer = peer
         self.origin = f"{parts.scheme}://{parts.netloc}"
         self._host = parts.netloc
@@ -156,14 +160,15 @@ class ReverseProxy:
     def _open(
         self, scope: Scope, body: bytes | AsyncIterator[bytes]
     ) -> contextlib.AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        query = b"?" + scope["query_string"] if scope["query_string"] else b""
+        query = b"&".join(filter(None, (self._query, scope["query_string"])))
+        target = scope["raw_path"] + (b"?" + query if query else b"")
         headers = [("Host", self._host), ("Accept-Encoding", "identity")]
         headers += [
             (name.decode("ascii"), value.decode("utf-8", "replace"))
             for name, value in _end_to_end(scope["headers"])
             if name not in _SET_HERE
         ]
-        url = URL(f"{self.origin}{(scope['raw_path'] + query).decode('ascii')}", encoded=True)
+        url = URL(f"{self.origin}{target.decode('ascii')}", encoded=True)
         return self._session.request(
             scope["method"], url, headers=headers, data=body or None, allow_redirects=False
         )
@@ -206,12 +211,3 @@ async def _refuse(send: Send, text: str) -> None:
     headers = [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
     await send({"type": "http.response.start", "status": 502, "headers": headers})
     await send({"type": "http.response.body", "body": body, "more_body": False})
-
-
-def _has_port(netloc: str) -> bool:
-    """Return whether the port, if present, is valid."""
-    try:
-        urlsplit(f"//{netloc}").port  # noqa: B018 - reading it checks it
-    except ValueError:
-        return False
-    return True

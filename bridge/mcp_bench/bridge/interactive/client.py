@@ -104,7 +104,11 @@ class Client:
             if task is None:
                 raise BenchError("There are no more tasks.")
             self.info = info
-            self._task = opened = await self._start(task, info)
+            try:
+                self._task = opened = await self._start(task, info)
+            except anyio.get_cancelled_exc_class():
+                self._queue.put_back(task)  # the request was cancelled, and nobody has seen the task
+                raise
             self._tasks.start_soon(self._watch, opened)
             return full_prompt(opened.planned)
 
@@ -134,7 +138,6 @@ class Client:
         await self.end_task(termination)
 
     async def _start(self, task: Task, info: ClientInfo | None) -> OpenTask:
-        planned = self.run.plan(task, self._seed)
         try:
             if any(needed_role(need) for need in task.needs):
                 raise BenchError(NO_MODELS)
@@ -143,10 +146,10 @@ class Client:
             )
         except Exception as error:  # raised by the benchmark's code
             logger.exception("task %s cannot be opened", task.id)
-            self._store_failure(planned, info, error)
+            self._store_failure(self.run.plan(task, self._seed), info, error)
             raise BenchError("The task cannot be opened. Call next_task for another one.") from error
         try:
-            planned = instructed(planned, world)
+            planned = instructed(self.run.plan(task, self._seed), world)
             return OpenTask(self.run, planned, world, self.task_tools, info)
         except BaseException:
             await close(world)

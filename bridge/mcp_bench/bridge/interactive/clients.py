@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import anyio
 from anyio.abc import TaskGroup
 
+from mcp_bench.bridge.episode.plan import tools_of
 from mcp_bench.bridge.interactive.client import Client
 from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, open_queue
 from mcp_bench.recorder.records import FlagKind, now_us
@@ -44,7 +46,12 @@ class Clients:
     """Create and end clients. Needs a task group that runs until `close` has returned."""
 
     def __init__(
-        self, tasks: TaskGroup, *, idle: float, on_create: Callable[[str], None] = lambda run: None
+        self,
+        tasks: TaskGroup,
+        *,
+        idle: float,
+        on_create: Callable[[str], None] = lambda run: None,
+        on_request: Callable[[], None] = lambda: None,
     ) -> None:
         """Start without any client.
 
@@ -52,6 +59,7 @@ class Clients:
             tasks: Runs the timers of open tasks.
             idle: Seconds without a call after which an open task ends.
             on_create: Called with the id of each new run.
+            on_request: Called when an HTTP request begins and when it ends.
         """
         self.states: dict[object, ClientState] = {}
         """Keyed by (benchmark, token), or by a unique object for clients without a token."""
@@ -60,6 +68,9 @@ class Clients:
         self._tasks = tasks
         self._idle = idle
         self._on_create = on_create
+        self._on_request = on_request
+        self.requests = 0
+        """Number of running HTTP requests."""
         self._benchmarks: dict[str, _OpenBenchmark] = {}
         self._lock = anyio.Lock()
         self._closed = False
@@ -120,6 +131,17 @@ class Clients:
                 if self.states.pop(key, None) is not None:
                     self.done += state.client.done
 
+    @contextmanager
+    def request(self) -> Iterator[None]:
+        """Count an HTTP request while it runs."""
+        self.requests += 1
+        self._on_request()
+        try:
+            yield
+        finally:
+            self.requests -= 1
+            self._on_request()
+
     def flag(self, kind: FlagKind, detail: str) -> None:
         """Store a flag in every run, because the agent that caused it is unknown."""
         for opened in self._benchmarks.values():
@@ -147,7 +169,7 @@ class Clients:
             found = load("benchmark", other)
         opened = self._benchmarks.get(found.name)
         if opened is None:
-            tools = tuple(await anyio.to_thread.run_sync(found.tools))
+            tools = tuple(await anyio.to_thread.run_sync(tools_of, found))
             refuse_control(tools, found.name)
             opened = self._benchmarks[found.name] = _OpenBenchmark(
                 InteractiveRun(found, self._on_create), tools

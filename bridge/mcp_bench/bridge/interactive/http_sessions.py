@@ -137,7 +137,8 @@ class HttpSessions:
         exchange = scope[EXCHANGE] = HttpExchange(session, self._begin)
         session.exchanges += 1
         try:
-            await self._recorded(scope, receive, send)
+            with self._clients.request():
+                await self._recorded(scope, receive, send)
         finally:
             session.exchanges -= 1
             session.last_used = time.monotonic()

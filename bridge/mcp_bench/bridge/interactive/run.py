@@ -16,7 +16,13 @@ from dataclasses import dataclass
 import anyio
 from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, planned_episode, private_splits
+from mcp_bench.bridge.episode.plan import (
+    FailedTask,
+    chosen_tasks,
+    own_failure,
+    planned_episode,
+    private_splits,
+)
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.recording import Recording
@@ -122,6 +128,12 @@ class TaskQueue:
                 self._next = await anyio.to_thread.run_sync(next, self._tasks, None)
             return task
 
+    def put_back(self, task: Task) -> None:
+        """Return a task that was taken: it is the next one again."""
+        if self._next is not None:
+            self._tasks = itertools.chain([self._next], self._tasks)
+        self._next = task
+
 
 def open_queue(benchmark: Benchmark, choice: TaskChoice) -> TaskQueue:
     """Return the queue of the chosen tasks. Blocks, because a benchmark may start a worker for it.
@@ -140,3 +152,7 @@ def open_queue(benchmark: Benchmark, choice: TaskChoice) -> TaskQueue:
         raise WrongUseError(
             f"benchmark {benchmark.name!r} has no task in split {choice.split or 'default'!r}"
         ) from None
+    except Exception as error:
+        raise BenchError(
+            f"benchmark {benchmark.name!r} cannot list its tasks: {own_failure(error)}"
+        ) from error

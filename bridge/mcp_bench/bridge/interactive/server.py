@@ -121,7 +121,9 @@ class Referee:
 
     async def _serve(self, listening: Callable[[], None]) -> None:
         async with anyio.create_task_group() as tasks:
-            self._clients = Clients(tasks, idle=self._idle, on_create=self._note_run)
+            self._clients = Clients(
+                tasks, idle=self._idle, on_create=self._note_run, on_request=self._changed
+            )
             tasks.start_soon(stop_on_signal, self._stopping)
             async with (
                 await anyio.create_unix_listener(self._paths.client_socket, mode=0o600) as client_listener,
@@ -152,9 +154,8 @@ class Referee:
             with anyio.move_on_after(self._quit_after):
                 await self._change.wait()
                 continue
-            if not self._connections and all(
-                state.client.task is None for state in self._clients.states.values()
-            ):
+            tasks = [state.client.task for state in self._clients.states.values()]
+            if not self._connections and not self._clients.requests and not any(tasks):
                 logger.info("no client for %.0f seconds", self._quit_after)
                 self._stopping.cancel()
 
@@ -182,8 +183,10 @@ class Referee:
                 try:
                     await send_json(stream, {"ok": True})
                     await self._serve_client(state, source, stream)
-                except BenchError as error:
-                    logger.error("%s: %s", state.name, error)
+                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+                    raise  # the client has left
+                except Exception:  # of this client alone: the others go on
+                    logger.exception("%s: the connection failed", state.name)
                 finally:
                     await self._clients.leave(state)
 

@@ -116,7 +116,7 @@ class Input(ByteReceiveStream):
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._waits = _can_wait(descriptor)
 
     async def receive(self, max_bytes: int = CHUNK) -> bytes:
         if self._waits:
@@ -135,12 +135,18 @@ class Input(ByteReceiveStream):
         os.close(self._descriptor)
 
 
+def _can_wait(descriptor: int) -> bool:
+    """Return whether a descriptor can be waited for, unlike a file or `/dev/null`, which are always ready."""
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) or os.isatty(descriptor)
+
+
 class Output(ByteSendStream):
     """Write to a pipe, socket, terminal or file. Like `Input`, it can be cancelled while it waits."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
-        self._waits = not stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._waits = _can_wait(descriptor)
 
     async def send(self, item: bytes) -> None:
         rest = memoryview(item)

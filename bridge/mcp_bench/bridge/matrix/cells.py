@@ -155,7 +155,7 @@ def _has(cell: Cell, key: str, wanted: Any, settings: Settings) -> bool:
         own = cell.values.get(key, {})
         return all(own.get(name) in words for name, words in wanted.items())
     if settings[key].shape == "many":
-        return set(wanted) <= set(cell.values.get(key, ()))
+        return not set(wanted).isdisjoint(cell.values.get(key, ()))
     default = settings[key].option.default
     return cell.values.get(key, default if isinstance(default, str | int | float) else None) in wanted
 

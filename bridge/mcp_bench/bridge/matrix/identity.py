@@ -12,9 +12,9 @@ from typing import Any
 from pydantic import JsonValue
 
 from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.roles.prices import read_prices
 from mcp_bench.bridge.run.choices import OF_ROLES, Choices
-from mcp_bench.bridge.run.setup import without_login
 
 NOT_PART = frozenset({"max_cost", "note", "run_tags"})
 """Choices that can be changed when a run is resumed, and words about it."""
@@ -36,7 +36,7 @@ def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, Json
             values[one.name] = _json(value)
     for name in ("base_url", *OF_ROLES[1::2]):
         if name in values:
-            values[name] = without_login(getattr(choices, name))
+            values[name] = without_secrets(getattr(choices, name))
     if choices.harness is not None:
         values["harness"] = str(read_harness(Path(choices.harness)))
     if choices.prices is not None:  # what its models cost: the file may have those of others, too

@@ -155,10 +155,10 @@ def _refuse_twins(cells: Sequence[PlannedCell], faults: _Faults) -> None:
 
 
 class _Checks:
-    """Checks cells as `start_run` does, but nothing twice: cells share agents and tasks."""
+    """Checks cells as `start_run` does, but nothing twice: cells can differ in their seeds alone."""
 
     def __init__(self) -> None:
-        self._agents: dict[str, BenchError | None] = {}
+        self._runs: dict[str, BenchError | None] = {}
         self._tasks: dict[str, int | BenchError] = {}
 
     def episodes(self, choices: Choices, elsewhere: bool) -> int:
@@ -168,18 +168,15 @@ class _Checks:
             BenchError: something is missing.
         """
         tasks = self.tasks(choices, elsewhere)
-        # the tasks are there: what can still fail depends on the agent, its options and the server alone,
-        # and for a harness on the benchmark's tools
-        names = [one.name for one in fields(choices) if one.name not in _NOT_OF_AGENT]
-        own = [elsewhere, choices.harness and choices.benchmark]
-        key = repr([getattr(choices, name) for name in names] + own)
-        if key not in self._agents:
+        checked = [getattr(choices, one.name) for one in fields(choices) if one.name not in _UNCHECKED]
+        key = repr([elsewhere, *checked])
+        if key not in self._runs:
             try:
                 checked_run(choices, elsewhere=elsewhere)
-                self._agents[key] = None
+                self._runs[key] = None
             except BenchError as error:
-                self._agents[key] = error
-        if (fault := self._agents[key]) is not None:
+                self._runs[key] = error
+        if (fault := self._runs[key]) is not None:
             raise fault
         return tasks
 
@@ -202,8 +199,8 @@ class _Checks:
 
 
 _OF_TASKS = ("benchmark", "split", "tasks", "tags", "limit", "server", "prompts", "repeat")
-_NOT_OF_AGENT = frozenset(_OF_TASKS) - {"server"} | {"seed", "timeout", "max_calls", "retries", "retry_wait"}
-"""Choices that the check of an agent does not depend on."""
+_UNCHECKED = frozenset({"repeat", "seed", "timeout", "max_calls", "retries", "retry_wait"})
+"""Choices that the check of a run does not depend on."""
 
 
 def _check_budget(file: MatrixFile, cells: Sequence[PlannedCell], faults: _Faults) -> None:

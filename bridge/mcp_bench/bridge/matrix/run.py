@@ -102,7 +102,9 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
         matrix = one.stored.model_dump()
         setup, run = start_run(one.choices, matrix=matrix, elsewhere=one.parallel.elsewhere)
     else:
-        setup, run = resume_run(begun.id, max_cost, one.choices.run_tags, one.choices.note)
+        setup, run = resume_run(
+            begun.id, max_cost, one.choices.run_tags, one.choices.note, one.choices.base_url
+        )
     limit = min(math.inf if max_cost is None else max_cost, budget)
     go_on = f"mcp-bench record --config {shlex.quote(str(plan.path))}"
     with run:

@@ -9,8 +9,9 @@ def is_http_url(text: str) -> bool:
     """Return whether a client can open a URL: otherwise an agent would spend its time on retries."""
     try:
         parts = urlsplit(text)
+        parts.port  # noqa: B018 - reading it checks it
         return parts.scheme in ("http", "https") and bool(parts.hostname)
-    except ValueError:  # such as unbalanced brackets
+    except ValueError:  # such as unbalanced brackets, or a port above 65535
         return False
 
 

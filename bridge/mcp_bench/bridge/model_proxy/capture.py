@@ -21,6 +21,7 @@ from mcp_bench.bridge.http.access import AccessRules, below_token
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.tcp_peer import TcpPeers
+from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.model_proxy.exchange import ModelExchange
 from mcp_bench.bridge.model_proxy.upstream import EPISODE
 from mcp_bench.recorder.store.recording import Recording
@@ -66,7 +67,7 @@ class ModelCapture:
         self._listener = bind(LOOPBACK, 0) if listener is None else listener
         self._port: int = self._listener.getsockname()[1]
         self._peers = TcpPeers(self._port) if listener is None else None
-        self.upstream = f"{self._proxy.origin}{path}" if self._hidden else upstream
+        self.upstream = f"{self._proxy.origin}{path}" if self._hidden else without_secrets(upstream)
         self.base_url = f"http://{LOOPBACK}:{self._port}/{self._token}{path}"
         """The URL that the agent uses as its endpoint."""
         self.failed = False

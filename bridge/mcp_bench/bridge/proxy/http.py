@@ -16,12 +16,13 @@ from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
 from mcp_bench.bridge.http.token import VARIABLE, below, listener_token
+from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.proxy.recording import TASK, proxy_run
 from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, new_id, now_us
-from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.recording import Recording
 
@@ -33,8 +34,15 @@ def run_http_proxy(url: str, host: str, port: int, durability: Durability) -> in
         WrongUseError: `url` is invalid.
         BenchError: it cannot listen on the address, or cannot write the recording.
     """
-    with RunFolder.create(proxy_run([url], durability)) as run:
+    ReverseProxy(url)  # checks it
+    run = RunFolder.create(proxy_run([without_secrets(url)], durability))
+    try:
         anyio.run(serve_until_stopped, url, host, port, run)
+    finally:
+        empty = not run.recording.attempts()
+        run.close()
+        if empty:
+            remove_run(run.path)
     return 0
 
 

@@ -95,7 +95,7 @@ class SessionRecording:
             if not self.client_known and isinstance(body, bytes) and (info := client_info(body)):
                 self.client_known = True
                 self._run.recording.identify(self.episode, *info)
-        elif message.cancels is not None:
+        elif message.cancels is not None and direction == "client":  # the server cancels its own requests
             self._open.discard(message.cancels)
 
     def end(

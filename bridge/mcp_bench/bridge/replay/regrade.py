@@ -16,6 +16,7 @@ from mcp_bench.bridge.episode.episode import chat_messages
 from mcp_bench.bridge.replay.replay import Difference, Normal, replay, value_differences
 from mcp_bench.bridge.roles.stored_host import StoredHost
 from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.importers.attempt import UNKNOWN
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import JSON, Benchmark, GradesStates
 from mcp_bench.servers.errors import BenchError
@@ -76,6 +77,8 @@ class Benchmarks:
         found = self._loaded.get(name) or self._loaded.setdefault(name, load("benchmark", name))
         if found.replay == "none" and not isinstance(found, GradesStates):
             raise BenchError(f"{name} does not support replay")
+        if episode.benchmark_version == UNKNOWN:
+            raise BenchError(f"it was imported, and its version of {name} is not known")
         if found.version != episode.benchmark_version:
             raise BenchError(
                 f"it was recorded with {name} {episode.benchmark_version}, but {found.version} is "

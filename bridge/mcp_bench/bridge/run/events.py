@@ -70,11 +70,17 @@ class EpisodeEnded:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The result of one `mcp-bench record`: what its `--json` prints."""
+    """The result of one `mcp-bench record`: what its `--json` prints.
+
+    The counts are those of the whole run, also if only a part of it was left to record.
+    """
 
     run: str
     path: str
     episodes: int
+    """Episodes of the run's plan."""
+    episodes_now: int
+    """Those of them that this call brought to an end; fewer with a resumed run."""
     graded: int
     recorded: int
     """Valid episodes of a run without grades."""
@@ -85,7 +91,7 @@ class RunEnded:
     model_never_answered: bool
     """Whether the model gave no answer in any attempt."""
     tainted: int
-    """Of the whole run: episodes whose agent looked for its grade."""
+    """Episodes whose agent looked for its grade."""
     partial: float | None
     """Mean of the graded episodes."""
     strict: float | None

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.totals import SILENT
 from mcp_bench.recorder.trajectory import Usage
 
@@ -46,12 +47,7 @@ class Progress:
             self.retried += 1
 
     def ended(self, outcome: Outcome, wait: float | None) -> None:
-        self.calls += outcome.calls
-        usage = outcome.usage or Usage()
-        self.input_tokens += usage.input_tokens or 0
-        self.output_tokens += usage.output_tokens or 0
-        if usage.cost_usd is not None:
-            self.cost_usd = (self.cost_usd or 0) + usage.cost_usd
+        self._spent(outcome.calls, outcome.usage or Usage())
         self.silent += outcome.invalid in SILENT
         if wait is not None:
             self.waiting += 1
@@ -60,10 +56,36 @@ class Progress:
         elif outcome.grade is None:
             self.recorded += 1
         else:
-            self.graded += 1
-            self.claims += outcome.claim is not None
-            self.strict += outcome.grade.strict
-            self.partial_sum += outcome.grade.partial
+            self._scored(outcome.grade.partial, outcome.grade.strict, outcome.claim)
+
+    @classmethod
+    def of(cls, episodes: Iterable[StoredEpisode]) -> Progress:
+        """Return the counts of the last attempts of a run, as its report has them."""
+        found = cls()
+        for one in episodes:
+            found.retried += one.attempt - 1
+            found._spent(one.calls, Usage.model_validate(one.usage or {}))
+            found.silent += one.invalid in SILENT
+            if one.invalid is not None:
+                found.gave_up += 1
+            elif one.partial is None:
+                found.recorded += one.ended_us is not None
+            else:
+                found._scored(one.partial, bool(one.strict), one.claim)
+        return found
+
+    def _spent(self, calls: int, usage: Usage) -> None:
+        self.calls += calls
+        self.input_tokens += usage.input_tokens or 0
+        self.output_tokens += usage.output_tokens or 0
+        if usage.cost_usd is not None:
+            self.cost_usd = (self.cost_usd or 0) + usage.cost_usd
+
+    def _scored(self, partial: float, strict: bool, claim: str | None) -> None:
+        self.graded += 1
+        self.claims += claim is not None
+        self.strict += strict
+        self.partial_sum += partial
 
     @property
     def done(self) -> int:

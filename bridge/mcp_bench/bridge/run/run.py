@@ -28,6 +28,7 @@ from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.sandbox.runners.configured import configured
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sanitize import sanitize_line
@@ -46,12 +47,10 @@ def run_and_report(
     return 1 if ended.stopped or ended.invalid else 0
 
 
-def sandbox_slots(setup: Setup, run: RunFolder) -> int:
+def sandbox_slots(run: RunFolder) -> int:
     """Return how many episodes can have a sandbox at a time, by the operator's runners."""
     runners, pending = configured(), run.pending()
-    if not runners or not pending or setup.benchmark is None:
-        return sys.maxsize
-    if SANDBOX not in setup.benchmark.task(pending[0][0].task).needs:
+    if not runners or not any(SANDBOX in planned.needs for planned, _ in pending):
         return sys.maxsize
     return sum(runner.slots for runner in runners)
 
@@ -76,7 +75,7 @@ def run_to_end(
     total = len(run.pending())
     jobs = parallel.jobs
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
-    slots = sandbox_slots(setup, run) if jobs > 1 and not parallel.elsewhere else sys.maxsize
+    slots = sandbox_slots(run) if jobs > 1 and not parallel.elsewhere else sys.maxsize
     fewer = slots < jobs and not one_at_a_time
     jobs = 1 if one_at_a_time else min(jobs, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
@@ -95,7 +94,10 @@ def run_to_end(
             engines.append(Referees(setup, run, processes, display.say))
         else:
             engines.append(ThisProcess(setup, run))
-        display.say(f"{run.id}: {title}, {total} {'episode' if total == 1 else 'episodes'}, {jobs} at a time")
+        if total:
+            display.say(f"{run.id}: {title}, {_episodes(total)}, {jobs} at a time")
+        else:
+            display.say(f"{run.id}: {title}, complete: nothing was left to record")
         if processes > 1 and parallel.engine != RAY:
             display.say(f"{processes} referee processes, each with its part of the episodes")
         for line in isolation_lines(setup):
@@ -120,9 +122,15 @@ def run_to_end(
         finally:
             if stopped:
                 display.say(f"Stopped. Resume with: {resume}")
-    progress = display.progress
+    progress, whole = display.progress, display.progress
+    if total < len(run.info.plan):
+        with RunReader(run.path) as reader:
+            whole = Progress.of(reader.episodes())
     tainted = run.grades.tainted()
-    click.echo(f"{run.id}: {progress}", err=True)
+    click.echo(f"{run.id}: {whole}", err=True)
+    if whole is not progress and total:
+        count = f"{progress.done} of {_episodes(len(run.info.plan))}"
+        click.echo(f"Recorded now: {count}, {progress}", err=True)
     if tainted:
         count = f"{len(tainted)} tainted {'episode' if len(tainted) == 1 else 'episodes'}"
         click.echo(f"{count}: the agent looked for its grade. See: mcp-bench show {tainted[0]}", err=True)
@@ -141,7 +149,11 @@ def run_to_end(
     elif progress.invalid and not stopped:
         click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
     stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
-    return summary(run, total, progress, len(tainted), stopped_by)
+    return summary(run, progress.done, whole, len(tainted), stopped_by)
+
+
+def _episodes(count: int) -> str:
+    return f"{count} {'episode' if count == 1 else 'episodes'}"
 
 
 def isolation_lines(setup: Setup) -> Iterator[str]:
@@ -155,11 +167,12 @@ def isolation_lines(setup: Setup) -> Iterator[str]:
         yield f"Isolation: none, since no level works here ({reasons}). The agent could read its grades"
 
 
-def summary(run: RunFolder, total: int, progress: Progress, tainted: int, stopped_by: str | None) -> RunEnded:
+def summary(run: RunFolder, now: int, progress: Progress, tainted: int, stopped_by: str | None) -> RunEnded:
     return RunEnded(
         run=run.id,
         path=str(run.path),
-        episodes=total,
+        episodes=len(run.info.plan),
+        episodes_now=now,
         graded=progress.graded,
         recorded=progress.recorded,
         invalid=progress.invalid,

@@ -6,16 +6,16 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
 
 import click
 from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
-from mcp_bench.bridge.episode.plan import chosen_tasks, own_failure, plan, private_splits
+from mcp_bench.bridge.episode.plan import chosen_tasks, plan, private_splits, tools_of
 from mcp_bench.bridge.harness.folder import AGENTS, read_harness, stored_harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
+from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.roles.check import require_models
 from mcp_bench.bridge.roles.models import roles_of, stored_roles
@@ -38,8 +38,8 @@ from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.runs.annotations import annotate, check_annotations
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
-from mcp_bench.servers.contracts import Benchmark, ToolSpec
-from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
+from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.registry import load, registered
@@ -104,7 +104,7 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
         "max_cost": choices.max_cost,
         "retries": choices.retries,
         "retry_wait": choices.retry_wait,
-        "base_url": without_login(choices.base_url),
+        "base_url": choices.base_url and without_secrets(choices.base_url),
         "capture_llm": choices.capture_llm,
         "options": dict(options),
         "agent_limits": dict(choices.agent_limits),
@@ -115,6 +115,8 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
         or not agent.capabilities.builtin_tools_off,
         **roles.settings(),
     }
+    if choices.base_url is not None and settings["base_url"] != choices.base_url:
+        settings["endpoint_login"] = True  # for those who resume the run
     if harness is not None:
         settings["harness"] = harness.document()
         setup = replace(setup, harness=harness)
@@ -202,33 +204,27 @@ def prepare_split(bench: Benchmark, split: str | None) -> None:
             click.echo(sanitize_line(made), err=True)
 
 
-def tools_of(bench: Benchmark) -> Sequence[ToolSpec]:
-    """Return every tool of a benchmark.
-
-    Raises:
-        BenchError: its own code failed.
-    """
-    try:
-        return bench.tools()
-    except Exception as error:
-        text = f"benchmark {bench.name!r} cannot list its tools: {own_failure(error)}"
-        raise BenchError(text) from error
-
-
 def resume_run(
-    run_id: str, max_cost: float | None = None, run_tags: Sequence[str] = (), note: str | None = None
+    run_id: str,
+    max_cost: float | None = None,
+    run_tags: Sequence[str] = (),
+    note: str | None = None,
+    base_url: str | None = None,
 ) -> tuple[Setup, RunFolder]:
     """Open a stopped run with its own settings. The caller closes it.
 
     `run_id` can be a unique prefix of the id. `max_cost` replaces the run's cost limit, `note` its note;
-    `run_tags` are added.
+    `run_tags` are added. `base_url` is the run's model endpoint with the login in its URL, which is not
+    stored.
 
     Raises:
-        BenchError: there is no such run, another process is writing it, or its agent is not installed.
+        BenchError: there is no such run, another process is writing it, its agent is not installed, or
+            `base_url` is another endpoint or missing.
     """
     run = resume(run_id)
     try:
-        setup = stored_setup(run.info)
+        _check_endpoint(run.info, base_url)
+        setup = stored_setup(run.info, base_url)
         if max_cost is not None:
             require_cost_reports(setup.agent, setup.roles)
         setup = dry_run(setup)
@@ -240,6 +236,21 @@ def resume_run(
     except BaseException:
         run.close()
         raise
+
+
+def _check_endpoint(info: RunInfo, base_url: str | None) -> None:
+    named = info.settings.get("base_url")
+    stored = None if named is None else without_secrets(str(named))
+    if base_url is None and info.settings.get("endpoint_login"):
+        raise WrongUseError(
+            f"the endpoint of run {info.id} has a login in its URL, which is not stored. Name it again, with "
+            f"its login: --base-url {stored}..."
+        )
+    if base_url is not None and without_secrets(base_url) != stored:
+        raise WrongUseError(
+            f"--base-url: the endpoint of run {info.id} is {stored or 'the default of its agent'}. Name the "
+            "same one, or start a new run"
+        )
 
 
 def setup_again(info: RunInfo, base_url: str | None) -> Setup:
@@ -334,11 +345,3 @@ def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
         setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles,
         harness=stored_harness(settings), sandbox=str(settings.get("sandbox", "")),
     )  # fmt: skip
-
-
-def without_login(url: str | None) -> str | None:
-    """Remove user and password from a URL: logins are never stored."""
-    if url is None:
-        return None
-    parts = urlsplit(url)
-    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))

@@ -22,15 +22,41 @@ def page_of(what: str | None) -> str:
     Raises:
         BenchError: there is no such run or episode, or there are several.
     """
-    from mcp_bench.recorder.runs.find import find_episode, run_paths
+    from mcp_bench.recorder.runs.find import run_paths
 
     if what is None:
         return "/"
-    if what.startswith("run_"):
+    if what.startswith("run_") and not looks_like_path(what):
         (path,) = run_paths([what])
         return Links().run(path.name)
-    path, episode = find_episode(what)
+    path, episode = named_episode(what)
     return Links().episode(path.name, episode)
+
+
+def looks_like_path(name: str) -> bool:
+    """Return whether a name has what no id has: a slash, or the dot of a suffix."""
+    return "/" in name or "." in name
+
+
+def named_episode(name: str) -> tuple[Path, str]:
+    """Return the run folder and the full id of an episode; its id can be cut short.
+
+    Raises:
+        BenchError: there is no such episode, or there are several. A name without the beginning of an id may
+            have been meant as a file, and the text says so.
+    """
+    from mcp_bench.recorder.runs.find import find_episode
+    from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+    nothing = f"there is no file, run or episode {name!r}"
+    if looks_like_path(name):
+        raise WrongUseError(nothing)
+    try:
+        return find_episode(name)
+    except UnknownNameError as error:
+        if name.startswith("ep_"):
+            raise
+        raise WrongUseError(nothing) from error
 
 
 def opened(what: str | None) -> tuple[str, Path | None]:

@@ -7,6 +7,7 @@ import os
 import secrets
 import signal
 import socket
+import tempfile
 import webbrowser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,10 +19,10 @@ import click
 
 from mcp_bench.bridge.http.access import is_loopback
 from mcp_bench.bridge.http.listen import bind, listen
-from mcp_bench.bridge.http.token import FILE, listener_token
+from mcp_bench.bridge.http.token import FILE, SHORTEST, listener_token
 from mcp_bench.bridge.viewer.access import OPEN, ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
 
 _SHORTEST = 16
@@ -54,7 +55,7 @@ def serve_viewer(
     """
     if token is not None and len(token) < _SHORTEST:
         raise WrongUseError(f"the token has {len(token)} characters: use {_SHORTEST} or more")
-    secret = token or listener_token()
+    secret, where = (token, "the one you set") if token else _own_token()
     with bind(host, port) as listener:
         bound = listener.getsockname()[1]
         shown = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # noqa: S104 - compared
@@ -68,9 +69,16 @@ def serve_viewer(
                 f"{bound}:127.0.0.1:{bound} this machine.",
                 err=True,
             )
-        where = home() / FILE if token is None else "the one you set"
         lines = [f"The viewer is at {url}{path} until Ctrl-C.", f"Token for other browsers: {where}"]
         anyio.run(_serve, access, listener, [f"{url}{OPEN}", f"{address}{OPEN}"], lines, browser)
+
+
+def _own_token() -> tuple[str, str]:
+    """Return the home's token, and where it is; one for this process alone if the home cannot be written."""
+    try:
+        return listener_token(), str(home() / FILE)
+    except BenchError as error:
+        return secrets.token_urlsafe(SHORTEST), f"none ({error})"
 
 
 async def _serve(
@@ -98,19 +106,27 @@ def _redirect_file(urls: Sequence[str]) -> Iterator[Path]:
     The second is for a browser that does not resolve the viewer's own name. The page waits for a second, so
     that who comes back to it from such a browser's error can choose that link.
     """
-    folder = home()
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"view-{secrets.token_hex(8)}.html"
+    descriptor, path = _new_file()
     text = (
         '<!doctype html><meta charset="utf-8"><title>mcp-bench view</title>'
         f'<meta http-equiv="refresh" content="{_SECONDS}; url={html.escape(urls[0])}">'
         f'<p><a href="{html.escape(urls[0])}">Open the viewer</a>, or, if this browser does not find it, '
         f'<a href="{html.escape(urls[-1])}">by its address</a></p>\n'
     )
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     try:
         with os.fdopen(descriptor, "w") as file:
             file.write(text)
         yield path
     finally:
         path.unlink(missing_ok=True)
+
+
+def _new_file() -> tuple[int, Path]:
+    """Make a file that only this user can read: in the home, or else in the temporary directory."""
+    name = f"view-{secrets.token_hex(8)}.html"
+    try:
+        home().mkdir(parents=True, exist_ok=True)
+        return os.open(home() / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), home() / name
+    except OSError:  # recordings can be looked at where nothing can be written
+        descriptor, path = tempfile.mkstemp(f"-{name}")
+        return descriptor, Path(path)

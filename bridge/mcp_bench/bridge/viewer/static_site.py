@@ -12,13 +12,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.viewer.links import FileLinks
+from mcp_bench.bridge.viewer.links import FileLinks, looks_like_path, named_episode
 from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.rendering import render, style
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.curation.redaction import redact_texts
-from mcp_bench.recorder.runs.find import find_episode, run_paths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.verify.damage import readable
@@ -61,8 +61,11 @@ def write_site(
 
 def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], set[str]]:
     """Return the folders of runs, and the ids of single episodes; none for all of these runs."""
-    runs = [name for name in named if name.startswith("run_")]
-    episodes = [find_episode(name) for name in named if not name.startswith("run_")]
+    for name in named:
+        if Path(name).exists() and (looks_like_path(name) or not name.startswith(("run_", "ep_"))):
+            raise WrongUseError(f"--export takes runs and episodes, and {name} is a file or a folder")
+    runs = [name for name in named if name.startswith("run_") and not looks_like_path(name)]
+    episodes = [named_episode(name) for name in named if name not in runs]
     if episodes and not runs:
         return sorted({path for path, _ in episodes}), {episode for _, episode in episodes}
     if episodes:

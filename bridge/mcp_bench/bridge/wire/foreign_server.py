@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
@@ -39,9 +40,16 @@ def parse_server(text: str, environ: Mapping[str, str] = os.environ) -> ForeignS
         MissingDependencyError: the command does not exist.
     """
     if text.startswith(("http://", "https://")):
+        if not is_http_url(text):
+            raise WrongUseError(f"--server: {text!r} is not a URL: give one like http://127.0.0.1:8000/mcp")
         parts = urlsplit(text)
         if parts.username or parts.password:
             raise WrongUseError("--server: the URL contains a user or password, but logins are never stored")
+        if parts.query:
+            raise WrongUseError(
+                "--server: the URL contains a query, which can be a login, and logins are never stored. "
+                "Start `mcp-bench proxy --http 0 URL`, and give --server the address that it prints"
+            )
         return ForeignServer(url=text)
     try:
         command = tuple(shlex.split(text))

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Sequence
+from urllib.parse import unquote
 
 import anyio
 from anyio.abc import TaskStatus
@@ -123,7 +124,7 @@ class HttpWire:
         Paths such as `/.well-known/...` are not flagged, because clients request them too.
         """
         shown, _, _ = scope["raw_path"].removeprefix(b"/").partition(b"/")
-        bare = scope["path"] == self._proxy.path != "/"
+        bare = scope["path"] == unquote(self._proxy.path) != "/"
         if not bare and len(shown) != len(self.gate.token):
             return
         shown = b"" if bare else shown

@@ -159,15 +159,16 @@ def improve(
     from mcp_bench.servers.sanitize import sanitize_line
     from mcp_bench.trainer.folders import locked
     from mcp_bench.trainer.improve.folder import ImproveFolder
-    from mcp_bench.trainer.improve.generations import run_improve
     from mcp_bench.trainer.improve.report import print_history, write_report
-    from mcp_bench.trainer.improve.start import begin, begun, budget
 
     folder = folder.absolute()
     place = ImproveFolder(folder)
     if html is not None:
         check(html)  # before hours of work
     if not show:
+        from mcp_bench.trainer.improve.generations import run_improve
+        from mcp_bench.trainer.improve.start import begin, begun, budget
+
         if place.settings.is_file():
             given = {name for name in ctx.params if _typed(ctx, name)} - {"folder", "html", "as_json"}
             if wrong := sorted(given - set(LIMITS)):

@@ -15,10 +15,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.episode.plan import tools_of
 from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import AGENTS, Harness, texts_of
 from mcp_bench.bridge.harness.world import check_fits
-from mcp_bench.bridge.run.setup import tools_of
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.leakage.texts import TextCheck, for_agents

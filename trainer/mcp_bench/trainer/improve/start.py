@@ -29,7 +29,6 @@ from mcp_bench.trainer.loop.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.rl.start import check_learning
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""
@@ -85,6 +84,8 @@ def begin(
     _check_model_options(settings)
     _check_feedback(settings)
     refuse_own(settings.record_options, "improve", OURS)
+    for one in (*candidates, *([harness] if harness is not None else [])):
+        read_harness(one)
     if settings.recipe:
         if settings.rl_steps:
             overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
@@ -94,14 +95,12 @@ def begin(
                 f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
             )
         if settings.rl_steps:
+            from mcp_bench.trainer.rl.start import check_learning  # it imports torch, for seconds
+
             check_learning(loaded, "grpo", settings.record_options)
     recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
     if recipe is None and overrides:
         raise WrongUseError("--set needs --recipe")
-    if harness is not None:
-        read_harness(harness)
-    for one in candidates:
-        read_harness(one)
     _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)

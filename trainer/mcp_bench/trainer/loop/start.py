@@ -14,7 +14,6 @@ from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.rl.start import check_learning
 
 
 def begin(
@@ -39,6 +38,8 @@ def begin(
     refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
+        from mcp_bench.trainer.rl.start import check_learning  # it imports torch, for seconds
+
         overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
         check_learning(load_recipe(recipe, overrides)[1], settings.algorithm, settings.record_options)
     if settings.turns > 1 and settings.algorithm in PAIRS:

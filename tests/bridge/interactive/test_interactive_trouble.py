@@ -1,0 +1,87 @@
+"""Interactive use when a benchmark's code fails, or a client gives up."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.support.bench_commands import FIXTURES
+
+pytestmark = pytest.mark.system
+
+ODD = f"""
+import os, sys
+sys.path.insert(0, {str(FIXTURES)!r})
+from mcp_bench_fixtures import Notebook, written_to
+
+class Broken(Notebook):
+    name = "broken"
+
+    def tasks(self, split=None, limit=None):
+        raise KeyError("a bug in the list")
+
+class Slow(Notebook):
+    name = "slow"
+
+    async def open(self, task_id, *, seed=0):
+        await written_to(os.environ["PIPE"])
+        return await super().open(task_id)
+
+BROKEN, SLOW = Broken(), Slow()
+"""
+
+
+@pytest.fixture
+def odd(bench, tmp_path: Path) -> None:
+    """Install `broken`, which cannot list its tasks, and `slow`, whose worlds open when PIPE is written to."""
+    package = tmp_path / "package"
+    about = package / "odd-1.dist-info"
+    about.mkdir(parents=True)
+    (package / "odd.py").write_text(ODD)
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
+    (about / "entry_points.txt").write_text("[mcp_bench.benchmarks]\nbroken = odd:BROKEN\nslow = odd:SLOW\n")
+    bench.environ["PYTHONPATH"] = f"{package}{os.pathsep}{bench.environment()['PYTHONPATH']}"
+
+
+@pytest.mark.usefixtures("odd")
+def test_a_broken_benchmark_leaves_the_other_clients(bench, lines) -> None:
+    with lines("connect", "notebook") as server:
+        server.call("next_task")
+        refused = bench.run("connect", "broken", code=1)
+        assert "benchmark 'broken' cannot list its tasks: KeyError: 'a bug in the list'" in refused.stderr
+        assert "Traceback" not in refused.stderr
+        assert server.call("write", key="sky", value="cerulean-sentinel") == ("written", False)
+        server.end()
+    assert "Traceback" not in bench.run("serve", "broken", code=1).stderr
+    bench.run("down")
+    assert [grade["partial"] for grade in bench.grades()] == [0.5]
+
+
+@pytest.mark.usefixtures("odd")
+def test_a_task_whose_request_is_cancelled_comes_again(bench, lines, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    bench.environ["PIPE"] = str(pipe)
+    with lines("serve", "slow") as server:
+        server.send(server.tool("next_task"))
+        with pipe.open("w"):  # opens once the world waits
+            cancelled = {"requestId": server.last, "reason": "too slow"}
+            server.send({"method": "notifications/cancelled", "params": cancelled}, server.request("ping"))
+            assert server.receive()["id"] == server.last
+        server.send(server.tool("next_task"))
+        with pipe.open("w") as writer:
+            writer.write("open")
+        answer = server.receive()
+        assert answer["result"]["content"][0]["text"] == "Fill the page of colours."
+        server.end()
+    (episode,) = bench.rows("select task, repeat from episodes")
+    assert episode == {"task": "colours", "repeat": 0}
+
+
+def test_standard_input_may_be_empty(bench) -> None:
+    done = subprocess.run(
+        bench.warm_command("serve", "notebook"), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE, env=bench.environment(), text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
