@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,11 @@ from hypothesis import strategies as st
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.data import NothingToTrainOnError, prepare
+from mcp_bench.trainer.preference.pairs import Pair, prepare_pairs
+from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rows import BrokenRowsError, Row, read_rows
-from mcp_bench.trainer.templates import Templates
+from mcp_bench.trainer.sft.model import stop_tokens
+from mcp_bench.trainer.templates import Templates, choose_templates
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
 pytestmark = pytest.mark.component
@@ -179,6 +183,56 @@ def test_dropped_rows_are_counted() -> None:
     assert (place, tokens > 500) == ("x:3", True)
     with pytest.raises(NothingToTrainOnError, match=rf"2 are over .*the shortest has {length}\), 1 have no"):
         prepare(rows, tokenizer, TEMPLATES, length - 1)
+
+
+DESCRIBED = [
+    {
+        "type": "function",
+        "function": {
+            **tool["function"],
+            "description": "",
+            "parameters": {"type": "object", "properties": {}},
+        },
+    }
+    for tool in TOOLS
+]
+
+
+def gpt_oss() -> tuple[Any, Templates]:
+    template = (resources.files("trl") / "chat_templates" / "gptoss.jinja").read_text(encoding="utf-8")
+    names = ("return", "call", "start", "end", "channel", "message", "constrain")
+    tokenizer = byte_tokenizer(template, ("<|endoftext|>", "<|im_end|>", *(f"<|{name}|>" for name in names)))
+    return tokenizer, choose_templates(tokenizer, load_recipe("tiny-cpu")[1].model)
+
+
+def test_rows_with_calls_that_the_template_drops_are_left_out() -> None:
+    """gpt-oss's renders only the first call of a turn; CHATML renders all."""
+    tokenizer, templates = gpt_oss()
+    question, one, result, answer = GOOD["messages"]
+    two = {**one, "tool_calls": [*one["tool_calls"], *call("update", contact_id=7)["tool_calls"]]}
+    both = row(question, two, result, result, answer, tools=DESCRIBED)
+    prepared = prepare([both, row(*GOOD["messages"], tools=DESCRIBED)], tokenizer, templates, 4096)
+    assert len(prepared.examples) == 1 and prepared.unshown == ["x.jsonl:1"]
+    assert prepare([both], byte_tokenizer(CHATML), TEMPLATES, 4096).unshown == []
+    with pytest.raises(NothingToTrainOnError, match="1 have calls that the chat template leaves out"):
+        prepare([both], tokenizer, templates, 4096)
+    with pytest.raises(NothingToTrainOnError, match="1 have calls that the chat template leaves out"):
+        prepare_pairs([Pair(row(*GOOD["messages"], tools=DESCRIBED), both)], tokenizer, templates, 4096)
+
+
+def test_a_token_within_turns_ends_no_answer() -> None:
+    """In gpt-oss's, `<|end|>` ends a thought, and the answer to an earlier user turn."""
+    tokenizer, templates = gpt_oss()
+    question, one, result, answer = GOOD["messages"]
+    thought = {**one, "thinking": "Look."}
+    rows = [row(question, answer, question, answer), row(question, thought, result, tools=DESCRIBED)]
+    prepared = prepare(rows, tokenizer, templates, 4096)
+    stops = stop_tokens(prepared.examples, tokenizer)
+    assert {tokenizer.decode([token]) for token in stops} == {"<|return|>", "<|call|>"}
+    chat = byte_tokenizer(CHATML)  # a text with the token of its end in it
+    odd = [row(question, {**answer, "content": "a<|im_end|>b"})]
+    stops = stop_tokens(prepare(odd, chat, TEMPLATES, 4096).examples, chat)
+    assert {chat.decode([token]) for token in stops} == {"<|im_end|>"}
 
 
 def test_a_plan_with_a_tokenizer_counts_tokens(tmp_path: Path) -> None:

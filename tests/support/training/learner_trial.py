@@ -1,6 +1,6 @@
 """What a learner does with made-up rows: alone, or in several processes under torchrun.
 
-python -m tests.support.training.learner_trial FILE
+python -m tests.support.training.learner_trial FILE [fail]
 """
 
 from __future__ import annotations
@@ -84,18 +84,35 @@ def course(learner: Learner) -> dict[str, Any]:
     return found | {"weights": learner.weights(), "teacher": kept["teacher"]}
 
 
-def main(out: str) -> None:
-    """Write what the first process found."""
+def run_out_of_memory(learner: Learner) -> None:
+    """Let the second micro-batch of an update fail, in this process alone."""
+    real, calls = learner._backward, []
+
+    def fail(*args: Any, **named: Any) -> Any:
+        calls.append(args)
+        if len(calls) == 2:
+            raise torch.OutOfMemoryError("pretended")
+        return real(*args, **named)
+
+    learner._backward = fail  # type: ignore[method-assign]
+
+
+def main(out: str, *options: str) -> None:
+    """Write what the first process found; with `fail`, it fails within an update."""
     count = processes.count()
     hardware = SimpleNamespace(devices=count, device="cpu")
     join(cast(Any, SimpleNamespace(hardware=hardware)) if count > 1 else load_recipe("tiny-cpu-grpo")[1])
     learner = make_learner()
-    if processes.rank() == 0:
+    try:
+        if processes.rank() > 0:
+            follow(learner)
+            return
+        if "fail" in options:
+            run_out_of_memory(learner)
         torch.save(course(learner), out)
-    else:
-        follow(learner)
-    leave()
+    finally:
+        leave()
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*sys.argv[1:])

@@ -9,6 +9,7 @@ import zipfile
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner, Result
@@ -218,6 +219,7 @@ def test_a_broken_file_leaves_nothing(cache: Path, tmp_path: Path) -> None:
         (["smollm2-135m", "--revision", "x"], "--revision is for Hub names"),
         (["x.gguf", "--name", "smollm2-135m"], "the name of a known base"),
         (["x.gguf", "--name", "../x"], "invalid name '../x'"),
+        (["org--model.gguf"], "invalid name 'org--model'"),  # it would share the folder of org/model
         (["a/b/c"], "no Hub name"),
         (["--name", "x"], "name what to fetch"),
         (["x", "--remove", "y"], "--remove stands alone"),
@@ -240,6 +242,33 @@ def test_an_unreachable_hub_is_reported(cache: Path, monkeypatch: pytest.MonkeyP
     error = base("org/model").exception
     assert isinstance(error, UnreachableHubError) and "cannot download org/model" in str(error)
     assert left(cache) == []
+
+
+def test_a_continued_download_keeps_nothing_of_another_commit(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first commit has two shards and their index, the second one file instead."""
+    files = {"old": ["config.json", "model-1.safetensors", "model.safetensors.index.json"]}
+    files["new"] = ["config.json", "model.safetensors"]
+    stops = ["model.safetensors.index.json"]
+
+    class Api:
+        def model_info(self, name: str, revision: str, **_: object) -> SimpleNamespace:
+            there = [SimpleNamespace(rfilename=file, size=len(revision)) for file in files[revision]]
+            return SimpleNamespace(siblings=there, sha=revision, card_data=None)
+
+    def download(name: str, file: str, revision: str, local_dir: Path) -> None:
+        if file in stops:
+            raise ConnectionError("the network is gone")
+        (local_dir / file).write_text(revision)
+
+    monkeypatch.setattr("huggingface_hub.HfApi", Api)
+    monkeypatch.setattr("huggingface_hub.hf_hub_download", download)
+    assert isinstance(base("org/model", "--revision", "old").exception, UnreachableHubError)
+    assert (cache / ".org--model.new" / "model-1.safetensors").is_file()
+    assert base("org/model", "--revision", "new").exit_code == 0
+    there = {path.name for path in (cache / "org--model").iterdir()}
+    assert there == {"config.json", "model.safetensors", "origin.json"}
 
 
 def test_a_base_at_another_revision_is_refused(cache: Path) -> None:

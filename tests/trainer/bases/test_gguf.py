@@ -15,7 +15,8 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.export_model import export_model
-from mcp_bench.trainer.gguf.read import BrokenGgufError, read_gguf
+from mcp_bench.trainer.gguf.architectures import LLAMA, needed
+from mcp_bench.trainer.gguf.read import BrokenGgufError, read_gguf, summary
 from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, to_transformers
 from mcp_bench.trainer.gguf.write import write_gguf
 from tests.support.training.byte_tokenizers import byte_tokenizer
@@ -153,6 +154,30 @@ def test_qwen3_is_written_with_its_norms(tmp_path: Path) -> None:
     assert same(weights(tmp_path / "qwen3"), weights(tmp_path, gguf_file="out.gguf"))
 
 
+def test_all_ends_of_an_answer_are_written(folder: Path, tmp_path: Path) -> None:
+    """The tokenizer's `eos` is one of them; an answer would not end at the others."""
+    back = tmp_path / "back"
+    back.mkdir()
+    settings = folder / "generation_config.json"
+    content = json.loads(settings.read_bytes())
+    settings.write_text(json.dumps({**content, "eos_token_id": [0, 1, 2]}))
+    write_gguf(folder, tmp_path / "tiny.gguf", "f32")
+    fields = GGUFReader(tmp_path / "tiny.gguf").fields
+    assert [fields[f"tokenizer.ggml.{name}_token_id"].contents() for name in ("eos", "eot", "eom")] == [
+        2,
+        0,
+        1,
+    ]
+    read_gguf(tmp_path / "tiny.gguf", back)
+    assert json.loads((back / "generation_config.json").read_bytes())["eos_token_id"] == [0, 1, 2]
+
+
+def test_of_several_templates_the_one_for_tools_is_written(folder: Path, tmp_path: Path) -> None:
+    tiny_tokenizer({"default": "plain", "tool_use": "{{ tools }}"}).save_pretrained(folder)
+    write_gguf(folder, tmp_path / "tiny.gguf", "f32")
+    assert summary(tmp_path / "tiny.gguf").chat_template == "{{ tools }}"
+
+
 def test_scaled_positions_of_llama_3_are_written(tmp_path: Path) -> None:
     scaling = {
         "rope_type": "llama3",
@@ -204,6 +229,11 @@ def _lacking(folder: Path) -> None:
     save_file(content, folder / "model.safetensors")
 
 
+def _many_ends(folder: Path) -> None:
+    content = json.loads((folder / "generation_config.json").read_bytes())
+    (folder / "generation_config.json").write_text(json.dumps({**content, "eos_token_id": [0, 1, 2, 3]}))
+
+
 def _beyond_float16(folder: Path) -> None:
     model = tiny_llama(len(tiny_tokenizer()))
     model.model.layers[1].mlp.up_proj.weight.data[0, 0] = 1e6
@@ -219,6 +249,7 @@ def _beyond_float16(folder: Path) -> None:
         (_no_merges, "has no merges"),
         (_window, "the last 128 tokens only"),
         (_lacking, "lacks weights: blk.1.ffn_up.weight"),
+        (_many_ends, "has 3 tokens besides the tokenizer's eos_token that end an answer"),
         (_beyond_float16, "use --type bf16 or f32"),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
@@ -275,7 +306,15 @@ def test_a_file_that_ends_early_is_refused(share: float, folder: Path, tmp_path:
         read_gguf(broken, tmp_path)
 
 
-def odd_file(path: Path, architecture: str = "llama", kind: str = "gpt2", pre: str = "gpt-2") -> Path:
+def odd_file(
+    path: Path,
+    architecture: str = "llama",
+    kind: str = "gpt2",
+    pre: str = "gpt-2",
+    parts: int = 1,
+    without: str = "",
+    more: str = "",
+) -> Path:
     """Write a file with all that a Llama model has, except that its weights are of a type that nobody reads."""
     import numpy as np
     from gguf import GGMLQuantizationType
@@ -287,12 +326,15 @@ def odd_file(path: Path, architecture: str = "llama", kind: str = "gpt2", pre: s
     writer.add_block_count(1)
     writer.add_context_length(128)
     writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_uint16("split.count", parts)
     writer.add_tokenizer_model(kind)
     writer.add_tokenizer_pre(pre)
     writer.add_token_list(["a", "b", "ab"])
     writer.add_token_merges(["a b"])
     block = np.zeros((3, 292), np.uint8)
-    writer.add_tensor("token_embd.weight", block, raw_dtype=GGMLQuantizationType.Q8_K)
+    names = needed(LLAMA, 1, tied=True) - {without} | {more} - {""}
+    for name in sorted(names, reverse=True):
+        writer.add_tensor(name, block, raw_dtype=GGMLQuantizationType.Q8_K)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
@@ -306,9 +348,13 @@ def odd_file(path: Path, architecture: str = "llama", kind: str = "gpt2", pre: s
         ({"architecture": "mamba"}, "architecture 'mamba'; only 'llama' is read"),
         ({"kind": "llama"}, "tokenizer of kind 'llama'"),
         ({"pre": "odd"}, "unknown pre-tokenizer 'odd'"),
+        ({"parts": 2}, "one of the 2 files that a model was split into"),
+        ({"without": "blk.0.attn_k.weight"}, "lacks 1 of the model's tensors: blk.0.attn_k.weight"),
+        ({"without": "output_norm.weight"}, "output_norm.weight"),
+        ({"more": "blk.0.ffn_up.bias"}, "lacks 2 of the model's tensors: blk.0.ffn_down.bias"),
         ({}, "token_embd.weight is quantised as Q8_K, which cannot be read"),
     ],
 )
-def test_unknown_kinds_of_files_are_refused(odd: dict[str, str], said: str, tmp_path: Path) -> None:
+def test_unknown_kinds_of_files_are_refused(odd: dict[str, Any], said: str, tmp_path: Path) -> None:
     with pytest.raises(WrongUseError, match=said):
         read_gguf(odd_file(tmp_path / "odd.gguf", **odd), tmp_path)

@@ -241,6 +241,36 @@ def test_arguments_have_the_types_that_their_schemas_refer_to(name: str) -> None
         accept(tokenizer, Constraint(grammars, tools, required=True), other, ends[-1])
 
 
+LEVEL: dict[str, Any] = {"type": "string", "enum": ["low", "high"]}
+NULL = {"type": "null"}
+
+
+@pytest.mark.parametrize("name", TAGGED)
+@pytest.mark.parametrize(
+    ("schema", "good"),
+    [
+        ({"anyOf": [LEVEL, NULL], "default": None}, ["low", None]),  # as pydantic writes Optional[Literal]
+        ({"anyOf": [{"$ref": "#/$defs/Level"}, NULL]}, ["high", None]),
+        ({"oneOf": [{"const": "low"}, {"const": "high"}]}, ["low", "high"]),
+        ({"allOf": [{"$ref": "#/$defs/Level"}], "description": "D."}, ["high"]),
+        ({"enum": ["low", 7, None]}, ["low", 7, None]),
+        ({"enum": ["", "low"]}, ["", "low"]),
+        ({"anyOf": [LEVEL, {"type": "integer"}]}, ["low", 7]),
+    ],
+)
+def test_choices_are_held_wherever_the_schema_has_them(
+    name: str, schema: dict[str, Any], good: list[Any]
+) -> None:
+    tokenizer, parser, grammars, ends = family(name)
+    tools = find_tool({"properties": {"a": schema}, "$defs": {"Level": LEVEL}})
+    for value in good:
+        answer = tagged(name, {"a": value})
+        assert parser.parse(answer, tools).calls == (Call("find", {"a": value}),)
+        accept(tokenizer, Constraint(grammars, tools, required=True), answer, ends[-1])
+    with pytest.raises(AssertionError, match="'z'"):
+        accept(tokenizer, Constraint(grammars, tools, required=True), tagged(name, {"a": "zzz"}), ends[-1])
+
+
 @pytest.mark.parametrize("required", [False, True])
 @pytest.mark.parametrize("name", TAGGED)
 def test_answers_with_the_same_tools_are_matched_apart(name: str, required: bool) -> None:
@@ -274,6 +304,17 @@ def test_arguments_of_a_schema_without_a_grammar_are_an_object() -> None:
     allowed = constraint.allowed(len(tokenizer))
     assert allowed is not None
     assert [tokenizer.decode([token]) for token in allowed.nonzero().flatten().tolist()] == ["{"]
+
+
+def test_a_call_that_llguidance_gives_up_ends_the_answer() -> None:
+    """As at a limit of its own. The rest would be free, and the call need not fit."""
+    tokenizer, _, grammars, ends = family("qwen3")
+    constraint = Constraint(grammars, find_tool({}), required=True)
+    [wrong] = tokenizer("x", add_special_tokens=False)["input_ids"]
+    assert constraint.take(wrong, "", "x")
+    allowed = constraint.allowed(len(tokenizer))
+    assert allowed is not None
+    assert [tokenizer.decode([token]) for token in allowed.nonzero().flatten().tolist()] == list(ends)
 
 
 def test_reasoning_is_kept_apart() -> None:

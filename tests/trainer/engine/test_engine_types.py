@@ -13,7 +13,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.engine import Engine
 from mcp_bench.trainer.engine.load import choose_caches, load
 from mcp_bench.trainer.engine.rows import RowCache
-from mcp_bench.trainer.engine.sampling import Sampling
+from mcp_bench.trainer.engine.sampling import Sampler, Sampling, choose
 from mcp_bench.trainer.engine.separate import SeparateCaches
 from mcp_bench.trainer.engine.sequence import Completion, Request
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
@@ -159,6 +159,23 @@ def test_dynamic_rotation_ends_at_the_models_positions(tmp_path: Path) -> None:
     with pytest.raises(WrongUseError, match="--max-model-len 513: beyond its 512 positions"):
         load(folder, calls="hermes", device="cpu", max_model_len=513)
     assert load(folder, calls="hermes", device="cpu").positions == 512
+
+
+def test_learned_positions_are_the_last_ones(tmp_path: Path) -> None:
+    """A position beyond them would fail, with all requests that are decoded together."""
+    folder = random_checkpoint("gpt2", tmp_path)
+    with pytest.raises(WrongUseError, match="513: beyond its 512 positions, this model has none"):
+        load(folder, calls="hermes", device="cpu", max_model_len=513)
+    assert load(folder, calls="hermes", device="cpu", max_model_len=512).positions == 512
+
+
+def test_a_temperature_near_0_takes_the_most_likely_token() -> None:
+    """Scores that are divided by it are infinite, all of them."""
+    scores = torch.tensor([[1.0, 9.0, 3.0]])
+    for mode in ("policy_logprobs", "processed_logprobs", "raw_logprobs"):
+        sampler = Sampler(Sampling(temperature=1e-40, seed=1), top_logprobs=1, mode=mode)
+        [chosen] = choose([sampler], scores, [[]], torch.tensor([[True, True, False]]))
+        assert chosen.token == 1 and chosen.logprob == pytest.approx(0, abs=0.01)
 
 
 def test_a_seed_decides_whatever_else_is_decoded(tmp_path: Path) -> None:

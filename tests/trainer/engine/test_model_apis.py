@@ -179,6 +179,20 @@ def test_settings_of_the_chat_api_are_read_in_each(read: Callable[[bytes], ChatR
     assert asked.return_token_ids
 
 
+def test_strict_tools_are_so_in_the_messages_api() -> None:
+    tools = [{"name": "f", "input_schema": {"type": "object"}, "strict": True}]
+    assert read_messages(json.dumps({**ASKED, "tools": tools}).encode()).strict
+
+
+WRONG, ODD = (
+    {
+        "type": "function",
+        "function": {"name": "f", "parameters": {"properties": {"a": {}}, "required": wrong}},
+    }
+    for wrong in (True, [["a"]])
+)
+
+
 @pytest.mark.parametrize(
     ("path", "more", "said"),
     [
@@ -187,6 +201,23 @@ def test_settings_of_the_chat_api_are_read_in_each(read: Callable[[bytes], ChatR
         ("/v1/responses", {"text": {"format": {"type": "json_schema"}}}, "text and tool calls only"),
         ("/v1/responses", {"text": "short"}, "`text` is incomplete"),
         ("/v1/responses", {"top_logprobs": 3}, "in /v1/chat/completions only"),
+        ("/v1/responses", {"input": [{"role": "system", "content": ["x"]}]}, "text only, not str"),
+        ("/v1/messages", {"system": [{"type": "text", "text": 5}]}, "text only, not int"),
+        (
+            "/v1/messages",
+            {"tools": [{"name": "f", "input_schema": {}}], "tool_choice": "any"},
+            "tool_choice: ",
+        ),
+        (
+            "/v1/chat/completions",
+            {"tools": [WRONG], "tool_choice": "required"},
+            "`required` in a tool's schema",
+        ),
+        (
+            "/v1/chat/completions",
+            {"tools": [ODD], "tool_choice": "required"},
+            "`required` in a tool's schema",
+        ),
     ],
 )
 def test_what_the_engine_has_not_is_refused(

@@ -51,6 +51,19 @@ def test_two_processes_learn_what_one_learns(tmp_path: Path) -> None:
             torch.testing.assert_close(together[name][key], weight, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.component
+def test_an_error_within_an_update_ends_all_processes(tmp_path: Path) -> None:
+    """The other process waits in the update: nothing that the first one could send would reach it."""
+    argv = [*TORCHRUN, "-m", "tests.support.training.learner_trial", str(tmp_path / "out"), "fail"]
+    environ = {**os.environ, "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(argv, cwd=ROOT, env=environ, stderr=subprocess.PIPE, text=True) as launcher:
+        try:
+            _, said = launcher.communicate(timeout=240)
+        finally:
+            launcher.terminate()  # it ends its processes, too
+    assert launcher.returncode == 1 and "OutOfMemoryError: pretended" in said
+
+
 @pytest.mark.unit
 @pytest.mark.parametrize(("batches", "rank", "mine"), [
     (5, 0, [(0, True), (2, True), (4, True)]),

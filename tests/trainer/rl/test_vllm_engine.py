@@ -307,6 +307,10 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
         check_engine(recipe())
     with pytest.raises(WrongUseError, match=r"needs GPUs of its own: name them"):
         check_engine(recipe("hardware.device=cuda"))
+    with pytest.raises(WrongUseError, match=r"names a GPU twice"):
+        check_engine(recipe("rl.engine.devices=[1,1]"))
+    with pytest.raises(WrongUseError, match=r"the trainer has the first 2 .* so vLLM's numbers begin at 2"):
+        check_engine(recipe("hardware.device=cuda", "hardware.devices=2", "rl.engine.devices=[3,1]"))
     with pytest.raises(WrongUseError, match=r"rl\.constrain_calls needs rl\.engine\.kind=torch"):
         check_engine(recipe("rl.constrain_calls=true"))
     with pytest.raises(WrongUseError, match=r"rl\.min_p needs rl\.engine\.kind=torch"):

@@ -99,6 +99,33 @@ def test_wrong_requests_are_refused(server: Server) -> None:
 
 
 @served
+def test_abandoned_requests_leave_room_for_others(tmp_path: Path) -> None:
+    """Each of them would take all of the server's tokens, which is minutes of work."""
+    folder = tiny_llama_folder(tmp_path / "tiny", max_position_embeddings=400_000)
+    write_gguf(folder, tmp_path / "tiny.gguf", "f32")
+    asked = {"model": "tiny", "messages": QUESTION, "ignore_eos": True}
+    with serve(tmp_path / "tiny.gguf", max_model_len=400_000, extra=["cpuparams.n_threads=1"]) as server:
+        where = server.base_url.removeprefix("http://").removesuffix("/v1")
+
+        def ask(**more: Any) -> http.client.HTTPConnection:
+            wire = http.client.HTTPConnection(where, timeout=60)
+            headers = {"Authorization": f"Bearer {server.key}", "Content-Type": "application/json"}
+            wire.request("POST", "/v1/chat/completions", json.dumps(asked | more), headers)
+            return wire
+
+        for number in range(8):
+            wire = ask(stream=number == 0)
+            if number == 0:
+                wire.getresponse().read(1)  # the stream has begun
+            client(server).models.list()  # the request before this one has been read
+            wire.close()
+        wire = ask(max_tokens=2)
+        (choice,) = json.loads(wire.getresponse().read())["choices"]
+        wire.close()
+    assert choice["finish_reason"] == "length"
+
+
+@served
 def test_an_unknown_parameter_is_named(tmp_path: Path) -> None:
     folder = tiny_llama_folder(tmp_path / "tiny")
     write_gguf(folder, tmp_path / "tiny.gguf")

@@ -91,12 +91,20 @@ def test_missing_shards_are_named(checkpoint: Path) -> None:
     [
         {"chat_template": "T"},
         {"chat_template": [{"name": "rag", "template": "R"}, {"name": "default", "template": "T"}]},
+        {"chat_template": [{"name": "tool_use", "template": "T"}, {"name": "default", "template": "D"}]},
     ],
 )
 def test_templates_of_older_checkpoints_are_found(checkpoint: Path, config: dict[str, Any]) -> None:
     (checkpoint / "chat_template.jinja").unlink()
     (checkpoint / "tokenizer_config.json").write_text(json.dumps(config))
     assert read_checkpoint(checkpoint).chat_template == "T"
+
+
+def test_of_several_templates_the_one_for_tools_counts(checkpoint: Path) -> None:
+    """Training chooses it, too."""
+    (checkpoint / "additional_chat_templates").mkdir()
+    (checkpoint / "additional_chat_templates" / "tool_use.jinja").write_text("{{ tools }}: T")
+    assert read_checkpoint(checkpoint).chat_template == "{{ tools }}: T"
 
 
 def test_a_broken_configuration_is_named(checkpoint: Path) -> None:

@@ -11,7 +11,13 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.templates import Templates, assistant_spans, failed_turns, turn_spans
+from mcp_bench.trainer.templates import (
+    Templates,
+    assistant_spans,
+    failed_turns,
+    shows_calls,
+    turn_spans,
+)
 
 
 class NothingToTrainOnError(FruitlessError):
@@ -40,11 +46,15 @@ class Example:
 
 @dataclass(frozen=True)
 class Prepared:
-    """Rows to train on, and dropped rows: their places, and the token counts of those too long."""
+    """Rows to train on, and dropped rows: their places, and the token counts of those too long.
+
+    `unshown` has those with calls that the chat template leaves out.
+    """
 
     examples: list[Example] = field(default_factory=list)
     too_long: list[tuple[str, int]] = field(default_factory=list)
     untrainable: list[str] = field(default_factory=list)
+    unshown: list[str] = field(default_factory=list)
 
     @property
     def lengths(self) -> list[int]:
@@ -72,7 +82,9 @@ def prepare(
     rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False,
     limit: str = "data.max_length",
 ) -> Prepared:  # fmt: skip
-    """Tokenise rows with the training template; drop those over `max_length` or without trained tokens.
+    """Tokenise rows with the training template; drop those that it does not show or that train nothing.
+
+    These are rows over `max_length`, without trained tokens, or with calls that the template leaves out.
 
     Args:
         rows: the conversations.
@@ -87,6 +99,9 @@ def prepare(
     """
     prepared = Prepared()
     for row in rows:
+        if not shows_calls(tokenizer, templates, row):
+            prepared.unshown.append(row.place)
+            continue
         example = example_of(row, tokenizer, templates, mask_failed=mask_failed)
         if len(example.tokens) > max_length:
             prepared.too_long.append((example.place, len(example.tokens)))
@@ -100,7 +115,8 @@ def prepare(
             f"; the shortest has {min(lengths)})" if lengths else ")"
         )
         raise NothingToTrainOnError(
-            f"no rows left: {long}, {len(prepared.untrainable)} have no assistant tokens"
+            f"no rows left: {long}, {len(prepared.untrainable)} have no assistant tokens, "
+            f"{len(prepared.unshown)} have calls that the chat template leaves out"
         )
     return prepared
 

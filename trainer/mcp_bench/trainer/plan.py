@@ -149,4 +149,5 @@ def _data(prepared: Prepared) -> dict[str, Any]:
         "longest": prepared.longest,
         "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
         "untrainable": prepared.untrainable,
+        "unshown": prepared.unshown,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from hashlib import sha256
 from itertools import takewhile
 from pathlib import Path
@@ -21,6 +21,7 @@ from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.chat.signatures import knows_tools, signatures_template
 from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
+from mcp_bench.trainer.tool_template import tool_template
 
 AROUND = 60
 """Characters shown before and after a difference."""
@@ -112,9 +113,7 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
     Raises:
         WrongUseError: there is no template, and no turn tokens for ours.
     """
-    stock = tokenizer.chat_template
-    if isinstance(stock, dict):  # some models have several
-        stock = stock.get("tool_use") or stock.get("default")
+    stock = tool_template(tokenizer.chat_template)
     if model.chat_template is not None:
         try:
             training = Path(model.chat_template).read_text(encoding="utf-8")
@@ -131,9 +130,9 @@ def choose_templates(tokenizer: Any, model: ModelSource) -> Templates:
             "the tokenizer has no chat template (base models often have none), and no turn tokens that are "
             "known (ChatML, Gemma, Llama 3): set model.chat_template to the path of a template"
         )
-    if model.serve_with == "stock" and stock is None:
-        raise WrongUseError("model.serve_with is stock, but the tokenizer has no chat template")
     serving = training if model.serve_with == "training" else stock
+    if serving is None:
+        raise WrongUseError("model.serve_with is stock, but the tokenizer has no chat template")
     return Templates(training, _with_thinking(serving, model.thinking), model.thinking)
 
 
@@ -190,6 +189,21 @@ def check_templates(tokenizer: Any, templates: Templates, rows: Iterable[Row]) -
                     "template opens a thought that the rows do not have: set model.thinking to false, or "
                     "keep their thoughts (mcp-bench export --reasoning keep)"
                 )
+
+
+def shows_calls(tokenizer: Any, templates: Templates, row: Row) -> bool:
+    """Return whether the training text has all calls: some templates render only the first one of a turn."""
+    for turn, message in enumerate(row.messages):
+        calls = message.get("tool_calls") or ()
+        if len(calls) > 1:
+            fewer = [*row.messages[:turn], {**message, "tool_calls": calls[:-1]}]
+            texts = {
+                templates.train_text(tokenizer, replace(row, messages=messages))
+                for messages in (row.messages[: turn + 1], fewer)
+            }
+            if len(texts) == 1:
+                return False
+    return True
 
 
 def _same_tokens(tokenizer: Any, text: str, end: int) -> bool:

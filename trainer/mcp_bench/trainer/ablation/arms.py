@@ -92,12 +92,13 @@ class Arms:
         tokenizer = recipe.model.tokenizer or base
         command = ["train", "plan", str(self.recipe), "--data", str(data), "--tokenizer", tokenizer, "--json"]
         counted: Outcome = run(command)["data"]
-        too_long, silent = len(counted["too_long"]), len(counted["untrainable"])
-        if too_long or silent:
+        too_long, silent, lost = (len(counted[why]) for why in ("too_long", "untrainable", "unshown"))
+        if too_long or silent or lost:
             raise WrongUseError(
-                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, and {silent} have "
-                "no assistant tokens. Training would drop them, and cohorts would differ in more than their "
-                "grades. Start again with other runs (--run) or a larger data.max_length (--set)"
+                f"{too_long} rows of the cohort {cohort} are longer than data.max_length, {silent} have no "
+                f"assistant tokens, and {lost} have calls that the chat template leaves out. Training "
+                "would drop them, and cohorts would differ in more than their grades. Start again "
+                "with other runs (--run) or a larger data.max_length (--set)"
             )
         return counted
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Collection
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,9 @@ from mcp_bench.trainer.bases.places import enough_space
 WANTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "LICENSE*", "NOTICE*", "README.md")
 """Files of a model that is trained and served. Others repeat the weights in another form."""
 UNWANTED = ("original/*", "onnx/*", "consolidated*", "*.gguf")
+
+NOTES = ".cache"
+"""Folder in which the Hub's client notes what is complete, and has what is not."""
 
 
 class UnreachableHubError(BenchError):
@@ -51,6 +55,7 @@ def download(name: str, revision: str | None, folder: Path) -> dict[str, Any]:
         }
         if not any(file.endswith(".safetensors") for file in files):
             raise WrongUseError(f"{name} has no weights in safetensors files on the Hub")
+        _delete_others(folder, files)
         here = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
         enough_space(sum(files.values()) - here)
         for file in sorted(files, key=lambda file: files[file]):
@@ -59,9 +64,17 @@ def download(name: str, revision: str | None, folder: Path) -> dict[str, Any]:
         raise
     except Exception as error:  # the Hub's client, its HTTP library and the socket raise different types
         raise _explained(name, error) from error
-    shutil.rmtree(folder / ".cache", ignore_errors=True)  # the client's notes on what was complete
+    shutil.rmtree(folder / NOTES, ignore_errors=True)
     licence = info.card_data.get("license") if info.card_data else None
     return {"source": f"https://huggingface.co/{name}", "revision": info.sha, "licence": licence}
+
+
+def _delete_others(folder: Path, files: Collection[str]) -> None:
+    """Delete what an interrupted download left of another commit, except for the client's notes."""
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder)
+        if path.is_file() and name.parts[0] != NOTES and name.as_posix() not in files:
+            path.unlink()
 
 
 def _wanted(file: str) -> bool:

@@ -17,7 +17,8 @@ from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 
 ORIGIN = "origin.json"
 """File in a base's folder: where it is from, its licence, and the hashes or the revision. Written last."""
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+NAME = re.compile(r"(?!.*--)[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)?")
+"""Names of bases. The Hub, too, has no `--`, which stands for the slash in the name of a base's folder."""
 
 
 def find_base(name: str) -> Path | None:
@@ -172,7 +173,7 @@ def _beside(folder: Path) -> Path:
 def _locked(name: str, on_wait: Callable[[], None]) -> Iterator[None]:
     """Hold the name's lock. The kernel releases it when its process dies, however it dies."""
     if not NAME.fullmatch(name):
-        raise WrongUseError(f"invalid name {name!r}: use letters, digits, '.', '_' and '-'")
+        raise WrongUseError(f"invalid name {name!r}: use letters, digits, '.', '_' and '-', but no '--'")
     try:
         bases_dir().mkdir(parents=True, exist_ok=True)
         lock = (bases_dir() / f".{folder_of(name).name}.lock").open("a")

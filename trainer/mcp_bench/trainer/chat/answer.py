@@ -142,9 +142,11 @@ def _types(schema: object, root: object, followed: set[str]) -> set[str]:
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
-    found = {kind} if isinstance(kind, str) else set(kind) if isinstance(kind, list) else set()
+    kinds = kind if isinstance(kind, list) else [kind]
+    found = {name for name in kinds if isinstance(name, str)}
     for key in ("anyOf", "oneOf", "allOf"):
-        for one in schema.get(key) or ():
+        parts = schema.get(key)
+        for one in parts if isinstance(parts, list) else ():
             found |= _types(one, root, followed)
     reference = schema.get("$ref")
     if isinstance(reference, str) and reference not in followed:

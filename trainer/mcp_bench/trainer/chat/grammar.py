@@ -11,6 +11,7 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.chat.answer import with_definitions
 
 STYLE = {"whitespace_flexible": False, "item_separator": ", ?", "key_separator": ": ?"}
@@ -84,7 +85,7 @@ class Pieces:
             schema: the object's schema, for `required`.
             between: the expression between two members; may be empty.
         """
-        required = sum(key in (schema.get("required") or ()) for key in members)
+        required = sum(key in required_of(schema) for key in members)
         done = f"is_ones([0:{required}])" if required else "true"
         later, first = f"r{len(self._rules)}", f"r{len(self._rules) + 1}"
         more = [
@@ -111,11 +112,23 @@ def quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
 
 
+def required_of(schema: Mapping[str, Any]) -> list[str]:
+    """Return the names of an object's required properties.
+
+    Raises:
+        WrongUseError: the schema has something else there.
+    """
+    required = schema.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+        raise WrongUseError(f"`required` in a tool's schema is a list of names, not {json.dumps(required)}")
+    return required
+
+
 def ordered_properties(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return an object's properties with the required ones first."""
     properties = schema.get("properties")
     properties = properties if isinstance(properties, dict) else {}
-    required = schema.get("required") or ()
+    required = required_of(schema)
     return {key: properties[key] for key in sorted(properties, key=lambda key: key not in required)}
 
 
@@ -124,7 +137,7 @@ def _plain_properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     beyond = {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "patternProperties", "minProperties",
               "maxProperties", "propertyNames", "dependentRequired"}  # fmt: skip
     properties = ordered_properties(schema)
-    required = schema.get("required") or ()
+    required = required_of(schema)
     extra = schema.get("additionalProperties")
     if beyond & schema.keys() or isinstance(extra, dict) or extra is True:
         return None

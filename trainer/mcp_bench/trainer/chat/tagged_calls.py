@@ -5,6 +5,7 @@ Strings stand in them without quotes, so the tools' schemas decide what is a str
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -124,20 +125,54 @@ class Glm45(TaggedCalls):
 
 def _value(schema: dict[str, Any], pieces: Pieces, close: str) -> str:
     """Return the expression of an argument's value, with what closes it."""
-    if isinstance(target := referred(str(schema.get("$ref")), schema), dict):
-        schema = target | schema
-    kinds, choices = types_of(schema), schema.get("enum")
-    end = " ".join(pieces_of(close, pieces, Glm45.marks))
-    if isinstance(choices, list) and choices and all(isinstance(one, str) for one in choices):
-        return f"({' | '.join(pieces.literal(one) for one in choices if one)}) {end}"
-    if kinds == {"boolean"}:
-        return f"/[Tt]rue|[Ff]alse/ {end}"
-    if not kinds or "string" in kinds:
+    forms = _forms(schema, schema, pieces, set())
+    if not forms:
         return pieces.until(close)
+    return f"({' | '.join(dict.fromkeys(forms))}) {' '.join(pieces_of(close, pieces, Glm45.marks))}"
+
+
+def _forms(schema: object, root: dict[str, Any], pieces: Pieces, followed: set[str]) -> list[str] | None:
+    """Return the expressions that a value may have; None: it may be any text.
+
+    Args:
+        schema: the value's schema, or a part of it.
+        root: the schema with the definitions.
+        pieces: makes expressions.
+        followed: the references on the way here. One that leads to itself adds nothing.
+    """
+    if not isinstance(schema, dict):
+        return None
+    reference = schema.get("$ref")
+    if isinstance(reference, str):
+        if reference in followed:
+            return []
+        target, followed = referred(reference, root), {*followed, reference}
+        schema = {**(target if isinstance(target, dict) else {}), **schema}
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if isinstance(choices, list) and choices:
+        return [form for choice in choices for form in _choice(choice, pieces)]
+    for key in ("anyOf", "oneOf", "allOf"):
+        parts = schema.get(key)
+        if isinstance(parts, list) and (len(parts) == 1 if key == "allOf" else parts):
+            found = [_forms(part, root, pieces, followed) for part in parts]
+            return None if None in found else [form for forms in found for form in forms or ()]
+    kinds = types_of(with_definitions(schema, root))
+    if kinds == {"boolean"}:
+        return ["/[Tt]rue|[Ff]alse/"]
+    if not kinds or "string" in kinds:
+        return None
     # templates that render values with `| string` taught the model Python's names
     python = {"boolean": "/True|False/", "null": '"None"'}
-    names = [expression for kind, expression in python.items() if kind in kinds]
-    return f"({' | '.join([pieces.value(schema), *names])}) {end}"
+    names = [form for kind, form in python.items() if kind in kinds]
+    return [pieces.value(with_definitions(schema, root)), *names]
+
+
+def _choice(choice: object, pieces: Pieces) -> list[str]:
+    """Return the expressions of one value that a schema names."""
+    if isinstance(choice, str):
+        return [pieces.literal(choice)]
+    names = [repr(choice)] if choice is None or isinstance(choice, bool) else []
+    return [pieces.literal(text) for text in (json.dumps(choice, ensure_ascii=False), *names)]
 
 
 def pieces_of(text: str, pieces: Pieces, marks: Sequence[str]) -> list[str]:

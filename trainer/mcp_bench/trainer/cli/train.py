@@ -149,9 +149,9 @@ def plan(
     of a model with linear attention. Memory is estimated by formula, and for a recipe with a section `rl`
     also that of `train rl`, with the engine in its process.
 
-    With --data and --tokenizer, all rows are tokenised. Rows that are malformed, too long or without
-    trainable tokens are listed. The prompt that a server renders before each turn must be a prefix of the
-    training text.
+    With --data and --tokenizer, all rows are tokenised. Rows are listed that are malformed, too long,
+    without trainable tokens, or with calls that the chat template leaves out. The prompt that a server
+    renders before each turn must be a prefix of the training text.
 
     Exits with 2 if the recipe is refused.
     """
@@ -222,7 +222,8 @@ def _show(plan: Plan, line: str) -> None:
 def _dropped(data: dict[str, Any]) -> list[tuple[str, str]]:
     long = [f"{row['place']} ({row['tokens']:,} tokens)" for row in data["too_long"]]
     shown = []
-    for label, places in (("too long", long), ("untrainable", data["untrainable"])):
+    reasons = ("too long", long), ("untrainable", data["untrainable"]), ("lost calls", data["unshown"])
+    for label, places in reasons:
         if places:
             more = f" and {len(places) - SHOWN} more" if len(places) > SHOWN else ""
             shown.append((label, f"{len(places)} dropped: {', '.join(places[:SHOWN])}{more}"))

@@ -145,8 +145,10 @@ def _only_resume(recipe: str | None, *others: Sequence[object] | object) -> None
 def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:
     from mcp_bench.servers.sanitize import sanitize
 
-    dropped = len(prepared.too_long), len(prepared.untrainable)
+    dropped = len(prepared.too_long), len(prepared.untrainable), len(prepared.unshown)
     lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without trainable tokens" if any(dropped) else ""
+    if prepared.unshown:
+        lost += f", {dropped[2]} with calls that the chat template leaves out"
     share = prepared.trained_tokens / prepared.tokens
     click.echo(
         sanitize(

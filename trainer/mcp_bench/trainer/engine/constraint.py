@@ -49,7 +49,7 @@ class Grammars:
             raise WrongUseError(f"tool calls cannot be constrained with this tokenizer: {error}") from error
         self.parser = parser
         self._tokenizer = tokenizer
-        self._ends = frozenset(ends)
+        self.ends = frozenset(ends)
         self._made: dict[str, str] = {}
         self._fresh: dict[tuple[str, str], llguidance.LLMatcher] = {}
         self._accepted: dict[str, bool] = {}
@@ -104,7 +104,7 @@ class Grammars:
 
     def _special(self, text: str) -> int | None:
         number = self._tokenizer.get_added_vocab().get(text)
-        if number is None or number in self._ends or not self.tokens.is_special_token(number):
+        if number is None or number in self.ends or not self.tokens.is_special_token(number):
             return None
         return int(number)
 
@@ -139,9 +139,17 @@ class Constraint:
         """The length of the text before each token."""
 
     def allowed(self, vocabulary: int) -> torch.Tensor | None:
-        """Return which tokens may come next, shape (vocabulary,), bool; None allows all."""
-        if self._matcher is None or self._matcher.is_error():
+        """Return which tokens may come next, shape (vocabulary,), bool; None allows all.
+
+        Where llguidance gives up on a call, such as at a limit of its own, the answer ends. What is there of
+        the call is text then: it is not known to fit.
+        """
+        if self._matcher is None:
             return None
+        if self._matcher.is_error():
+            only = torch.zeros(vocabulary, dtype=torch.bool)
+            only[list(self._grammars.ends)] = True
+            return only
         bits = np.frombuffer(self._matcher.compute_bitmask(), dtype=np.uint8)
         return torch.from_numpy(np.unpackbits(bits, bitorder="little")[:vocabulary].astype(bool))
 

@@ -22,6 +22,7 @@ from mcp_bench.trainer.engine.row_attention import attend_by_rows
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.separate import SeparateCaches
+from mcp_bench.trainer.tool_template import tool_template
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 BF16_FLAGS = {"avx512_bf16", "amx_bf16"}
@@ -85,7 +86,7 @@ def load(
     tokenizer = AutoTokenizer.from_pretrained(folder)
     if template is not None:
         tokenizer.chat_template = template.read_text(encoding="utf-8")
-    parser = AnswerParser(find_format(calls, _template(tokenizer)), reasoning)
+    parser = AnswerParser(find_format(calls, tool_template(tokenizer.chat_template) or ""), reasoning)
     model: Any = AutoModelForCausalLM.from_pretrained(folder, dtype="auto")
     chosen = choose_dtype(dtype, model.dtype, where, size_of(model))
     if chosen != model.dtype:  # again: `to` would round what keeps 32 bits, like rotary frequencies
@@ -97,12 +98,10 @@ def load(
     attend_by_rows(model)
     ends = end_tokens(model, tokenizer)
     text = model.config.get_text_config()
-    positions = max_model_len or getattr(text, "max_position_embeddings", None)
-    if _rotations(model, "dynamic") and positions > text.max_position_embeddings:
-        raise WrongUseError(
-            f"--max-model-len {positions}: beyond its {text.max_position_embeddings} positions, this model "
-            "rotates all of them anew with each token (dynamic), so nothing can be cached"
-        )
+    trained = getattr(text, "max_position_embeddings", None)
+    positions = max_model_len or trained
+    if positions and trained and positions > trained:
+        _check_longer(model, positions, trained)
     cache_bytes = default_cache(where) if cache_gib is None else int(cache_gib * (1 << 30))
     engine = Engine(
         choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes,
@@ -242,6 +241,16 @@ def choose_caches(model: Any) -> Caches:
     return separate()
 
 
+def _check_longer(model: Any, positions: int, trained: int) -> None:
+    beyond = f"--max-model-len {positions}: beyond its {trained} positions, this model "
+    if _rotations(model, "dynamic"):
+        raise WrongUseError(
+            f"{beyond}rotates all of them anew with each token (dynamic), so nothing can be cached"
+        )
+    if not getattr(model.config.get_text_config(), "rope_parameters", None):
+        raise WrongUseError(f"{beyond}has none: it does not rotate them, so each is a part of its weights")
+
+
 def _windows(model: Any) -> list[int | None]:
     """Return each layer's window of attention (None: all tokens); nothing if a layer is of another kind."""
     try:
@@ -290,10 +299,3 @@ def _agrees(make: Callable[[], Caches], model: Any, near: float) -> bool:
     except Exception:  # a model that does not take such masks or positions
         return False
     return bool((scores - alone).abs().max() <= near * alone.abs().max().clamp(min=1e-3))
-
-
-def _template(tokenizer: Any) -> str:
-    template = tokenizer.chat_template
-    if isinstance(template, dict):
-        template = template.get("default")
-    return template or ""

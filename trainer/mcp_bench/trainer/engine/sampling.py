@@ -12,12 +12,15 @@ import torch
 Logprobs = Literal["raw_logprobs", "processed_logprobs", "policy_logprobs"]
 """Which log-probabilities are reported; see `Sampler`."""
 
+COLDEST = 1e-5
+
 
 @dataclass(frozen=True)
 class Sampling:
     """The settings of one request, in the order in which they are applied.
 
-    The names and meanings are OpenAI's and transformers'. With temperature 0, the most likely token is taken.
+    The names and meanings are OpenAI's and transformers'. With temperature 0, the most likely token is taken,
+    and with one below `COLDEST`: scores divided by it would overflow (vLLM has the same limit).
     """
 
     repetition_penalty: float = 1.0
@@ -32,6 +35,11 @@ class Sampling:
     """Keep tokens that are at least this fraction as likely as the most likely one."""
     seed: int | None = None
     """The same seed gives the same answer, whatever other requests are decoded at the same time."""
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the most likely token is taken."""
+        return self.temperature < COLDEST
 
 
 @dataclass(frozen=True)
@@ -90,7 +98,7 @@ def choose(
     if allowed is not None:
         scores = scores.masked_fill(~allowed, -torch.inf)
     changed = scores is not own
-    if settings.temperature == 0:
+    if settings.greedy:
         tokens = scores.argmax(dim=-1)
     else:
         scores = cut(scores / settings.temperature, settings)
@@ -99,7 +107,7 @@ def choose(
         return [Chosen(token) for token in tokens.tolist()]
     at = tokens[:, None]
     if first.mode == "policy_logprobs" and changed:
-        scaled = own / (settings.temperature or 1.0)
+        scaled = own / (1.0 if settings.greedy else settings.temperature)
         scores = cut(scaled, settings).scatter(-1, at, scaled.gather(-1, at))
     logs = torch.log_softmax(own if first.mode == "raw_logprobs" else scores, dim=-1)
     values, most = (kept.tolist() for kept in logs.topk(first.top))

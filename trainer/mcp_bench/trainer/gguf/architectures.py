@@ -22,6 +22,9 @@ LAYER = {
     "ffn_up": "mlp.up_proj",
     "ffn_down": "mlp.down_proj",
 }
+ATTENTION = ("attn_q", "attn_k", "attn_v", "attn_output")
+FEED_FORWARD = ("ffn_gate", "ffn_up", "ffn_down")
+"""The tensors of a layer that can have biases; all of a group have one, or none."""
 NORMED = {**LAYER, "attn_q_norm": "self_attn.q_norm", "attn_k_norm": "self_attn.k_norm"}
 IN_GGUF = re.compile(r"(?:blk\.(?P<number>\d+)\.)?(?P<part>\w+)\.(?P<kind>weight|bias)")
 IN_TRANSFORMERS = re.compile(r"(?:model\.layers\.(?P<number>\d+)\.)?(?P<part>[\w.]+)\.(?P<kind>weight|bias)")
@@ -71,6 +74,19 @@ def transformers_name(architecture: GgufArchitecture, name: str) -> str | None:
     if part is None:
         return None
     return ".".join([*(["model.layers", match["number"]] if match["number"] else []), part, match["kind"]])
+
+
+def needed(architecture: GgufArchitecture, layers: int, *, tied: bool) -> set[str]:
+    """Return the names in GGUF of the weights that a model cannot do without; biases are not among them.
+
+    Args:
+        architecture: the kind of model.
+        layers: how many it has.
+        tied: whether its output layer is its embedding.
+    """
+    top = [part for part in TOP if not (tied and part == "output")]
+    parts = [f"blk.{number}.{part}" for number in range(layers) for part in architecture.layer]
+    return {f"{name}.weight" for name in (*top, *parts)}
 
 
 def heads_of(name: str, heads: int, key_heads: int) -> int | None:

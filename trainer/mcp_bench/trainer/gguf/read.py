@@ -14,8 +14,16 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.gguf.architectures import LLAMA, heads_of, separate, transformers_name
-from mcp_bench.trainer.gguf.tokenizer import SPECIAL_IDS, GgufTokenizer, to_transformers
+from mcp_bench.trainer.gguf.architectures import (
+    ATTENTION,
+    FEED_FORWARD,
+    LLAMA,
+    heads_of,
+    needed,
+    separate,
+    transformers_name,
+)
+from mcp_bench.trainer.gguf.tokenizer import MORE_ENDS, SPECIAL_IDS, GgufTokenizer, to_transformers
 
 OnProgress = Callable[[int, int], None]
 """Called with the bytes of weights that are written, and all of them."""
@@ -38,11 +46,14 @@ def read_gguf(file: Path, folder: Path, on_progress: OnProgress = lambda done, t
         on_progress: called after each tensor.
 
     Raises:
-        BrokenGgufError: the file cannot be read, or its architecture, quantisation or tokenizer is unknown.
+        BrokenGgufError: the file cannot be read or has only a part of the model, or its architecture,
+            quantisation or tokenizer is unknown.
         OSError: the folder cannot be written.
     """
     fields, tensors = _open(file)
+    _refuse_parts(file, fields)
     config = _configuration(file, fields, tensors)
+    _refuse_gaps(file, config, tensors)
     config.save_pretrained(folder)
     tokenizer = _tokenizer(file, fields)
     to_transformers(tokenizer, config.max_position_embeddings).save_pretrained(folder)
@@ -87,6 +98,27 @@ def _value(file: Path, fields: Mapping[str, Any], key: str, default: Any = ...) 
     if default is ...:
         raise BrokenGgufError(f"{file} lacks {key}")
     return default
+
+
+def _refuse_parts(file: Path, fields: Mapping[str, Any]) -> None:
+    parts = _value(file, fields, "split.count", 1)
+    if parts > 1:
+        raise BrokenGgufError(
+            f"{file} is one of the {parts} files that a model was split into: join them first with "
+            "llama.cpp, as in `llama-gguf-split --merge FIRST WHOLE`"
+        )
+
+
+def _refuse_gaps(file: Path, config: Any, tensors: list[Any]) -> None:
+    """Refuse a file that lacks tensors: transformers would make up what is missing, with a warning only."""
+    wanted = needed(LLAMA, config.num_hidden_layers, tied=config.tie_word_embeddings)
+    biased = [*(ATTENTION if config.attention_bias else ()), *(FEED_FORWARD if config.mlp_bias else ())]
+    wanted |= {f"blk.{layer}.{part}.bias" for layer in range(config.num_hidden_layers) for part in biased}
+    if missing := sorted(wanted - {tensor.name for tensor in tensors}):
+        raise BrokenGgufError(
+            f"{file} lacks {len(missing)} of the model's tensors: {', '.join(missing[:3])}. It is damaged, "
+            "or has only a part of the model: get the whole file"
+        )
 
 
 def _configuration(file: Path, fields: Mapping[str, Any], tensors: list[Any]) -> Any:
@@ -150,9 +182,8 @@ def _generation(fields: Mapping[str, Any], tokenizer: GgufTokenizer) -> Any:
     from transformers import GenerationConfig
 
     ids = tokenizer.special
-    ends = [ids.get("eos")]
-    if (turn := fields.get("tokenizer.ggml.eot_token_id")) is not None:
-        ends.append(turn.contents())
+    more = [fields.get(f"tokenizer.ggml.{name}_token_id") for name in MORE_ENDS]
+    ends = [ids.get("eos"), *(field.contents() for field in more if field is not None)]
     stops = sorted({number for number in ends if number is not None})
     return GenerationConfig(
         bos_token_id=ids.get("bos"), eos_token_id=stops or None, pad_token_id=ids.get("padding")

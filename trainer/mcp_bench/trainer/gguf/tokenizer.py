@@ -15,11 +15,15 @@ from mcp_bench.trainer.gguf.pretokenizers import (
     pretokenizer,
     pretokenizer_name,
 )
+from mcp_bench.trainer.tool_template import tool_template
 
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 """Types of tokens (`gguf.TokenType`)."""
 SPECIAL_IDS = {"bos": "bos_token", "eos": "eos_token", "unknown": "unk_token", "padding": "pad_token"}
 """`tokenizer.ggml.NAME_token_id` and the tokenizer's attribute for it."""
+
+MORE_ENDS = ("eot", "eom")
+"""`tokenizer.ggml.NAME_token_id` of tokens besides `eos` that end an answer: of a turn, of a message."""
 
 
 @dataclass(frozen=True)
@@ -36,6 +40,8 @@ class GgufTokenizer:
     """`bos`, `eos`, `unknown`, `padding` to the token's number."""
     add_bos: bool = False
     chat_template: str | None = None
+    ends: tuple[int, ...] = ()
+    """Tokens besides `eos` that end an answer, at most as many as `MORE_ENDS`."""
 
 
 def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
@@ -79,7 +85,8 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
         rows: rows of the model's embedding. Those without a token get an unused one.
 
     Raises:
-        WrongUseError: it is of another kind than byte-level BPE, or llama.cpp cannot split text as it does.
+        WrongUseError: it is of another kind than byte-level BPE, or llama.cpp cannot split text as it does,
+            or an answer would not end where it does here.
     """
     from transformers import AutoTokenizer
 
@@ -94,6 +101,7 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
             + (" with byte fallback (SentencePiece)" if model.get("byte_fallback") else "")
         )
     pre = pretokenizer_name(before)
+    # llama.cpp does not bring text into NFC, which it is in as a rule
     if pre is None or content.get("normalizer") not in (None, {"type": "NFC"}):
         raise WrongUseError(
             f"{file} splits text in a way that llama.cpp has no name for, or none that is known here "
@@ -109,8 +117,14 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
         raise WrongUseError(f"{file} has no merges, and llama.cpp loads no byte-level BPE without")
     tokens, types = _vocabulary(model["vocab"], content.get("added_tokens", []), rows, file)
     loaded = AutoTokenizer.from_pretrained(str(folder))
-    template = loaded.chat_template
     special = {name: getattr(loaded, f"{attribute}_id") for name, attribute in SPECIAL_IDS.items()}
+    ends = _ends(folder) - {special["eos"]}
+    if len(ends) > len(MORE_ENDS):
+        raise WrongUseError(
+            f"{folder} has {len(ends)} tokens besides the tokenizer's eos_token that end an answer "
+            f"(eos_token_id in generation_config.json), and GGUF has a place for {len(MORE_ENDS)}: remove "
+            "those that the model does not end with"
+        )
     merges = [merge if isinstance(merge, str) else " ".join(merge) for merge in model["merges"]]
     return GgufTokenizer(
         tokens,
@@ -119,8 +133,19 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
         pre,
         {name: number for name, number in special.items() if number is not None},
         add_bos=loaded("a")["input_ids"][0] == loaded.bos_token_id,
-        chat_template=template.get("default") if isinstance(template, dict) else template,
+        chat_template=tool_template(loaded.chat_template),
+        ends=tuple(sorted(ends)),
     )
+
+
+def _ends(folder: Path) -> set[int]:
+    """Return the tokens that end an answer when the folder is served."""
+    for name in ("generation_config.json", "config.json"):
+        file = folder / name
+        given = json.loads(file.read_bytes()).get("eos_token_id") if file.is_file() else None
+        if given is not None:
+            return set(given if isinstance(given, list) else [given])
+    return set()
 
 
 def _vocabulary(

@@ -8,7 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.gguf.architectures import GgufArchitecture, gguf_name, heads_of, interleave
+from mcp_bench.trainer.gguf.architectures import (
+    GgufArchitecture,
+    gguf_name,
+    heads_of,
+    interleave,
+    needed,
+)
 from mcp_bench.trainer.gguf.hyperparameters import key_heads, rope_factors
 
 BUFFERS = "rotary_emb.inv_freq"
@@ -41,7 +47,8 @@ class Weights:
                 self._add(path, name, opened)
         if self._factors is not None:
             self.shapes[ROPE_FACTORS] = self._factors.shape
-        if missing := sorted(self._expected() - self.shapes.keys()):
+        wanted = needed(architecture, config.num_hidden_layers, tied=config.tie_word_embeddings)
+        if missing := sorted(wanted - self.shapes.keys()):
             raise WrongUseError(f"{folder} lacks weights: {', '.join(missing[:3])} (names in GGUF)")
 
     def _add(self, path: Path, name: str, opened: Any) -> None:
@@ -54,12 +61,6 @@ class Weights:
             )
         self._sources[ours] = (opened, name)
         self.shapes[ours] = tuple(opened.get_slice(name).get_shape())
-
-    def _expected(self) -> set[str]:
-        top = ["token_embd", "output_norm", *([] if self._config.tie_word_embeddings else ["output"])]
-        layers = range(self._config.num_hidden_layers)
-        parts = [f"blk.{number}.{part}" for number in layers for part in self._architecture.layer]
-        return {f"{name}.weight" for name in (*top, *parts)}
 
     def read(self, name: str) -> Any:
         """Return a tensor as GGUF has it: an array of float32."""

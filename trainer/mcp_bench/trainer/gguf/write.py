@@ -15,7 +15,7 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.gguf.hyperparameters import add_hyperparameters, read_configuration
 from mcp_bench.trainer.gguf.read import OnProgress
-from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, from_folder
+from mcp_bench.trainer.gguf.tokenizer import MORE_ENDS, GgufTokenizer, from_folder
 from mcp_bench.trainer.gguf.weights import Weights
 
 FILE_TYPES = {"f32": "ALL_F32", "f16": "MOSTLY_F16", "bf16": "MOSTLY_BF16", "q8_0": "MOSTLY_Q8_0"}
@@ -106,7 +106,7 @@ def _add_tokenizer(writer: Any, parts: GgufTokenizer) -> None:
     writer.add_token_list(parts.tokens)
     writer.add_token_types(parts.types)
     writer.add_token_merges(parts.merges)
-    for name, number in parts.special.items():
+    for name, number in (*parts.special.items(), *zip(MORE_ENDS, parts.ends, strict=False)):
         writer.add_uint32(f"tokenizer.ggml.{name}_token_id", number)
     writer.add_add_bos_token(parts.add_bos)
     writer.add_add_space_prefix(False)

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import Example, NothingToTrainOnError, Prepared, example_of
 from mcp_bench.trainer.rows import Row, conversation, read_objects
-from mcp_bench.trainer.templates import Templates
+from mcp_bench.trainer.templates import Templates, shows_calls
 
 KEYS = ("prompt", "chosen", "rejected")
 
@@ -77,8 +77,9 @@ def _pair(place: str, row: dict[str, Any]) -> Pair:
 def prepare_pairs(
     pairs: Sequence[Pair], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False
 ) -> PreparedPairs:
-    """Tokenise pairs with the training template; drop those with an attempt over `max_length`.
+    """Tokenise pairs with the training template; drop those with an attempt that cannot be trained on.
 
+    See `mcp_bench.trainer.data.prepare` for the reasons.
     The loss covers the assistant's tokens of both attempts. Results of tools are read only: they are no
     choice of the model. Neither have turns with the weight 0, or with `mask_failed` those whose calls all
     failed.
@@ -89,6 +90,9 @@ def prepare_pairs(
     """
     prepared = PreparedPairs()
     for pair in pairs:
+        if not all(shows_calls(tokenizer, templates, row) for row in (pair.chosen, pair.rejected)):
+            prepared.unshown.append(pair.chosen.place)
+            continue
         chosen, rejected = (
             example_of(row, tokenizer, templates, mask_failed=mask_failed)
             for row in (pair.chosen, pair.rejected)
@@ -109,6 +113,7 @@ def prepare_pairs(
     if not prepared.examples:
         raise NothingToTrainOnError(
             f"no pairs left to train on: {len(prepared.too_long)} are over data.max_length ({max_length} "
-            f"tokens), {len(prepared.untrainable)} have no assistant tokens"
+            f"tokens), {len(prepared.untrainable)} have no assistant tokens, {len(prepared.unshown)} have "
+            "calls that the chat template leaves out"
         )
     return prepared

@@ -37,6 +37,8 @@ from mcp_bench.trainer.sft.model import layer_classes
 PATIENCE = timedelta(days=7)
 """How long the others wait for the first process, which rolls out meanwhile."""
 END = "end"
+_unfinished: list[str] = []
+"""In the first process: the call that all processes are making, or in which it failed."""
 Batch = TypeVar("Batch")
 Owner = TypeVar("Owner")
 Given = ParamSpec("Given")
@@ -71,8 +73,12 @@ def join(recipe: Recipe) -> None:
 
 
 def leave() -> None:
-    """End the other processes' part of the run, and leave their group."""
-    if not distributed.is_initialized():
+    """End the other processes' part of the run, and leave their group.
+
+    After an error in a call that all make, the others wait in it for this process, and for no `END`. torchrun
+    ends them as soon as this process is gone.
+    """
+    if not distributed.is_initialized() or _unfinished:
         return
     if processes.rank() == 0:
         _send(END, (), {})
@@ -91,9 +97,17 @@ def everywhere(
 
     @wraps(method)
     def call(learner: Owner, /, *args: Given.args, **kwargs: Given.kwargs) -> Found:
-        if distributed.is_initialized() and processes.rank() == 0:
-            _send(method.__name__, args, kwargs)
-        return method(learner, *args, **kwargs)
+        if not (distributed.is_initialized() and processes.rank() == 0):
+            return method(learner, *args, **kwargs)
+        _unfinished.append(method.__name__)
+        _send(method.__name__, args, kwargs)
+        try:
+            found = method(learner, *args, **kwargs)
+        except FloatingPointError:  # the others have it at the same place, see `follow`
+            _unfinished.pop()
+            raise
+        _unfinished.pop()
+        return found
 
     return call
 

@@ -71,12 +71,25 @@ def check_engine(recipe: Recipe) -> None:
         raise WrongUseError(
             "rl.engine.kind=vllm needs GPUs of its own: name them, such as rl.engine.devices=[6,7]"
         )
+    _check_devices(recipe)
     for name in ("constrain_calls", "min_p"):
         if getattr(recipe.rl, name):
             raise WrongUseError(f"rl.{name} needs rl.engine.kind=torch")
     if recipe.rl.temperature > HOTTEST:
         raise WrongUseError(f"rl.temperature: vLLM takes {HOTTEST:g} at most")
     find_engine("vllm", None, os.environ)
+
+
+def _check_devices(recipe: Recipe) -> None:
+    hardware, named = recipe.hardware, recipe.rl.engine.devices
+    if len(set(named)) < len(named):
+        raise WrongUseError(f"rl.engine.devices={list(named)} names a GPU twice")
+    of_trainer = min(hardware.devices, hardware.devices_per_node)  # each process takes that of its number
+    if hardware.device == "cuda" and min(named) < of_trainer:
+        raise WrongUseError(
+            f"rl.engine.devices={list(named)}: the trainer has the first {of_trainer} of the GPUs that it "
+            f"can see, so vLLM's numbers begin at {of_trainer}"
+        )
 
 
 def with_engine(loaded: Loaded, folder: Path, recipe: Recipe) -> Loaded:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import shutil
 from pathlib import Path
@@ -10,18 +11,19 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.base_weights import load_weights
-from mcp_bench.trainer.serving.checkpoint import ADAPTER, read_json, read_model
+from mcp_bench.trainer.serving.checkpoint import ADAPTER, MORE_TEMPLATES, TEMPLATE, read_json, read_model
 
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
 MADE_FROM = "made_from.sha256"
 """File in the merged folder with the digest of the adapter."""
+LOCK, UNFINISHED = ".merge.lock", ".merged-"
 
 
 def merge_adapter(folder: Path) -> Path:
     """Merge an adapter into FOLDER/merged and return that path. Merges again only if the adapter changed.
 
     Tokenizer, chat template and generation settings are the adapter's if it has them, else the base's. The
-    merged folder is renamed into place, so it is always complete.
+    merged folder is renamed into place, so it is always complete. One process at a time merges an adapter.
 
     Raises:
         WrongUseError: adapter or base model are missing or do not match, or neither has a tokenizer.
@@ -37,29 +39,42 @@ def merge_adapter(folder: Path) -> Path:
         raise WrongUseError(f"{folder / ADAPTER} does not name its base model (base_model_name_or_path)")
     beside = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jinja"))
     merged, digest = folder / "merged", _digest(weights, *beside)
-    mark = merged / MADE_FROM
-    if mark.is_file() and mark.read_text(encoding="ascii") == digest:
+    if _made_from(merged) == digest:
         return merged
     if Path(base).is_dir():
         read_model(Path(base))  # tokenizer and template may be the adapter's
     elif base.startswith(("/", ".")):
         raise WrongUseError(f"the base model of {folder} is not at {base}: restore it, or edit {ADAPTER}")
     tokenizer = _tokenizer(base, folder)  # before the weights, which may take minutes
-    model = _load(base, folder)
     try:
-        made = Path(mkdtemp(prefix=".merged-", dir=folder))
-        try:
-            _write(model, tokenizer, folder, made)
-            (made / MADE_FROM).write_text(digest, encoding="ascii")
-            made.chmod(0o755)
-            if merged.exists():
-                shutil.rmtree(merged)
-            made.rename(merged)
-        finally:
-            shutil.rmtree(made, ignore_errors=True)
+        with (folder / LOCK).open("a") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when this process dies, however it dies
+            if _made_from(merged) != digest:  # otherwise another process was faster, and may be loading it
+                _merge(base, folder, tokenizer, digest)
     except OSError as error:
         raise BenchError(f"cannot write the merged model to {merged}: {error}") from error
     return merged
+
+
+def _made_from(merged: Path) -> str | None:
+    mark = merged / MADE_FROM
+    return mark.read_text(encoding="ascii") if mark.is_file() else None
+
+
+def _merge(base: str, folder: Path, tokenizer: Any, digest: str) -> None:
+    for left in folder.glob(f"{UNFINISHED}*"):  # by a process that was killed: this one has the lock
+        shutil.rmtree(left)
+    model, merged = _load(base, folder), folder / "merged"
+    made = Path(mkdtemp(prefix=UNFINISHED, dir=folder))
+    try:
+        _write(model, tokenizer, folder, made)
+        (made / MADE_FROM).write_text(digest, encoding="ascii")
+        made.chmod(0o755)
+        if merged.exists():
+            shutil.rmtree(merged)
+        made.rename(merged)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def _tokenizer(base: str, folder: Path) -> Any:
@@ -98,8 +113,9 @@ def _write(model: Any, tokenizer: Any, folder: Path, made: Path) -> None:
         model.generation_config = GenerationConfig.from_pretrained(str(folder))
     model.save_pretrained(str(made))
     tokenizer.save_pretrained(str(made))
-    template = folder / "chat_template.jinja"
+    template = folder / TEMPLATE
     if template.is_file():
+        shutil.rmtree(made / MORE_TEMPLATES, ignore_errors=True)  # the base's
         shutil.copyfile(template, made / template.name)
 
 

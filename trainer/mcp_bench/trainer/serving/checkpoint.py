@@ -11,10 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.tool_template import tool_template
 
 ADAPTER = "adapter_config.json"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tekken.json")
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+TEMPLATE, MORE_TEMPLATES = "chat_template.jinja", "additional_chat_templates"
+"""A tokenizer's template in a file, and the folder of those with other names."""
 SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
@@ -72,7 +75,7 @@ def read_model(folder: Path) -> dict[str, Any]:
 
 
 def read_chat_template(folder: Path) -> str:
-    """Return the chat template saved with a tokenizer.
+    """Return the chat template saved with a tokenizer; of several, the one for tools, as in training.
 
     Raises:
         WrongUseError: there is no tokenizer, or it has no template.
@@ -81,23 +84,27 @@ def read_chat_template(folder: Path) -> str:
         raise WrongUseError(
             f"{folder} has no tokenizer (tokenizer.json): copy the tokenizer files of its base model there"
         )
-    file = folder / "chat_template.jinja"
-    if file.is_file():
-        try:
-            return file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise WrongUseError(f"cannot read {file}: {error}") from error
     config = folder / "tokenizer_config.json"
     template = read_json(config).get("chat_template") if config.is_file() else None
-    if isinstance(template, list):  # [{"name": ..., "template": ...}]
-        named = {entry.get("name"): entry.get("template") for entry in template if isinstance(entry, dict)}
-        template = named.get("default")
+    listed = template if isinstance(template, list) else [{"name": "default", "template": template}]
+    named = {str(entry.get("name")): entry.get("template") for entry in listed if isinstance(entry, dict)}
+    for file in (folder / TEMPLATE, *(folder / MORE_TEMPLATES).glob("*.jinja")):  # they go first
+        if file.is_file():
+            named["default" if file.name == TEMPLATE else file.stem] = _read_text(file)
+    template = tool_template(named)
     if not isinstance(template, str):
         raise WrongUseError(
             f"the tokenizer in {folder} has no chat template (base models often have none): save the "
             "template that the model was trained with as chat_template.jinja there"
         )
     return template
+
+
+def _read_text(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUseError(f"cannot read {file}: {error}") from error
 
 
 def read_json(file: Path) -> dict[str, Any]:

@@ -4,7 +4,8 @@ Run as `python -m mcp_bench.trainer.serving.llama_cpp_server FILE HOST PORT MODE
 a folder of the user's own.
 
 llama.cpp's own listener leaves paths open without a key (`/health`). It gets a socket in that folder, which
-nobody else can enter, and a key that nobody knows. Requests reach llama.cpp through the application below.
+nobody else can enter, and a key that only the application below knows, which passes requests on. llama.cpp
+stops when a request's connection is closed. xllamacpp's functions that answer requests cannot be stopped.
 """
 
 from __future__ import annotations
@@ -13,26 +14,29 @@ import asyncio
 import json
 import secrets
 import sys
-import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable
 from pathlib import Path
 from typing import Any
 
+from httpx2 import AsyncClient, AsyncHTTPTransport, Limits, TransportError
+from httpx2 import Response as Answer
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from mcp_bench.trainer.serving.require_key import RequireKey
 
 SLOTS = 4
 """Conversations that are generated at the same time; further ones wait."""
-Complete = Callable[..., Any]
-"""xllamacpp's `Server.handle_chat_completions`: takes a request, and a function for the parts of a stream."""
+SOCKET = "llama.sock"
+"""Where llama.cpp listens, relative to the working directory: a socket's path has at most 107 bytes."""
+CHAT, EVENTS = "/v1/chat/completions", "text/event-stream"
 
 
-def start(file: Path, tokens: int, settings: list[str]) -> Any:
+def start(file: Path, tokens: int, settings: list[str], key: str) -> Any:
     """Load the model and return xllamacpp's server.
 
     Greedy unless a request has a temperature, as our other engines. `settings` change llama.cpp's parameters.
@@ -50,8 +54,8 @@ def start(file: Path, tokens: int, settings: list[str]) -> Any:
     params.sampling.temp = 0.0
     for setting in settings:
         _set(params, setting)
-    params.hostnames = ["llama.sock"]  # relative: a socket's path has at most 107 bytes
-    params.api_keys = [secrets.token_urlsafe(32)]
+    params.hostnames = [SOCKET]
+    params.api_keys = [key]
     params.ui = False
     return xllamacpp.Server(params)
 
@@ -68,11 +72,11 @@ def _set(params: Any, setting: str) -> None:
         sys.exit(f"llama.cpp has no parameter {name!r} with a value like {text!r}: {error}")
 
 
-def application(complete: Complete, model: str) -> Starlette:
+def application(llama: AsyncClient, model: str) -> Starlette:
     """Return the ASGI application: `/v1/models` and `/v1/chat/completions`.
 
     Args:
-        complete: answers a request of OpenAI's API, or passes the parts of the answer to its second argument.
+        llama: asks llama.cpp's listener.
         model: model name for clients.
     """
     started = int(time.time())
@@ -90,47 +94,65 @@ def application(complete: Complete, model: str) -> Starlette:
             return _refused("the body is not a JSON object", 400)
         if asked.get("model") not in (None, model):
             return _refused(f"no model {asked['model']!r}: this server has {model!r}", 404)
-        if asked.get("stream"):
-            return StreamingResponse(_stream(complete, asked, model), media_type="text/event-stream")
         try:
-            answer = await asyncio.to_thread(complete, asked)
-        except ValueError as error:
-            return _refused(str(error), 400)
-        if "error" in answer:  # such as a prompt that is too long
-            return JSONResponse(answer, int(answer["error"].get("code", 500)))
-        return JSONResponse({**answer, "model": model})
+            answer = await _unless_gone(
+                request, llama.send(llama.build_request("POST", CHAT, json=asked), stream=True)
+            )
+            if answer is None:
+                return Response()  # to nobody
+            if answer.headers.get("content-type", "").startswith(EVENTS):
+                return _Stream(answer, model)
+            said = json.loads(await answer.aread())
+        except TransportError as error:
+            return _refused(f"llama.cpp does not answer: {error}", 502)
+        if answer.is_success:
+            said["model"] = model
+        return JSONResponse(said, answer.status_code)  # an error, such as a prompt that is too long
 
-    routes = [Route("/v1/models", models), Route("/v1/chat/completions", chat, methods=["POST"])]
+    routes = [Route("/v1/models", models), Route(CHAT, chat, methods=["POST"])]
     return Starlette(routes=routes)
 
 
-async def _stream(complete: Complete, asked: dict[str, Any], model: str) -> AsyncIterator[str]:
-    parts: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-    loop = asyncio.get_running_loop()
+async def _unless_gone(request: Request, asking: Awaitable[Answer]) -> Answer | None:
+    """Return llama.cpp's answer; None if the client disconnects first: llama.cpp then stops.
 
-    gone = threading.Event()
-
-    def pass_on(part: dict[str, Any]) -> bool:
-        """Return whether llama.cpp stops."""
-        loop.call_soon_threadsafe(parts.put_nowait, {**part, "model": model})
-        return gone.is_set()
-
-    def work() -> None:
-        try:
-            complete(asked, pass_on)
-        except ValueError as error:
-            loop.call_soon_threadsafe(parts.put_nowait, {"error": _error(str(error), 400)})
-        finally:
-            loop.call_soon_threadsafe(parts.put_nowait, None)
-
-    working = asyncio.create_task(asyncio.to_thread(work))
+    It notices within a second that nobody waits for its answer.
+    """
+    answer, gone = asyncio.ensure_future(asking), asyncio.create_task(_disconnected(request))
     try:
-        while (part := await parts.get()) is not None:
-            yield f"data: {json.dumps(part)}\n\n"
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return answer.result() if answer.done() else None
     finally:
-        gone.set()  # the client, if not the answer's end
-    await working
-    yield "data: [DONE]\n\n"
+        answer.cancel()
+        gone.cancel()
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Stream(StreamingResponse):
+    """Passes the parts of an answer on, until its end or until the client disconnects."""
+
+    def __init__(self, answer: Answer, model: str) -> None:
+        super().__init__(_parts(answer, model), media_type=EVENTS)
+        self._answer = answer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            await self._answer.aclose()
+
+
+async def _parts(answer: Answer, model: str) -> AsyncIterator[str]:
+    async for line in answer.aiter_lines():
+        name, _, content = line.partition(": ")
+        if content.startswith("{"):
+            content = json.dumps({**json.loads(content), "model": model})
+        if content:
+            yield f"{name}: {content}\n\n"
 
 
 def _refused(message: str, status: int) -> Response:
@@ -146,9 +168,17 @@ def main(arguments: list[str]) -> None:
     import uvicorn
 
     file, host, port, model, tokens, *settings = arguments
-    server = start(Path(file), int(tokens), settings)
-    app: Any = application(server.handle_chat_completions, model)
+    key = secrets.token_urlsafe(32)
+    server = start(Path(file), int(tokens), settings, key)
+    llama = AsyncClient(
+        base_url="http://llama", headers={"Authorization": f"Bearer {key}"}, timeout=None,
+        transport=AsyncHTTPTransport(
+            uds=SOCKET, limits=Limits(max_connections=None, max_keepalive_connections=0)
+        ),
+    )  # fmt: skip
+    app: Any = application(llama, model)
     uvicorn.run(RequireKey(app), host=host, port=int(port), log_level="warning", timeout_graceful_shutdown=2)
+    del server  # it lives until here
 
 
 if __name__ == "__main__":

@@ -31,7 +31,10 @@ class StopAfterStep(TrainerCallback):
 
     @contextmanager
     def listening(self) -> Iterator[None]:
-        """Stop after the step on the first signal; let the second one have its usual effect.
+        """Stop after the step on the first signal; let SIGINT have its usual effect after that.
+
+        A later SIGTERM changes nothing: launchers send it on, and batch systems send it to all processes, so
+        that one stop can arrive twice.
 
         Python handles signals in the main thread only: in another one, nothing changes.
         """
@@ -41,20 +44,18 @@ class StopAfterStep(TrainerCallback):
         before = {number: signal.getsignal(number) for number in SIGNALS}
 
         def request(number: int, frame: FrameType | None) -> None:
+            if self.requested:
+                return
             self.requested = True
             click.echo(
                 "Stopping after this step and saving a checkpoint. Press Ctrl-C again to stop now.", err=True
             )
-            self._restore(before)
+            signal.signal(signal.SIGINT, before[signal.SIGINT])
 
         for number in SIGNALS:
             signal.signal(number, request)
         try:
             yield
         finally:
-            self._restore(before)
-
-    @staticmethod
-    def _restore(handlers: dict[signal.Signals, Any]) -> None:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
+            for number, handler in before.items():
+                signal.signal(number, handler)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
@@ -173,20 +174,19 @@ def stop_tokens(examples: Iterable[Example], tokenizer: Any) -> set[int]:
     """Return the special tokens that end assistant turns in training.
 
     Servers stop at the tokens in the generation settings. A template's end of turn is not always the
-    tokenizer's end-of-text token.
+    tokenizer's end-of-text token. Left out is a token that also occurs within turns, as gpt-oss's `<|end|>`
+    does after a thought: an answer would end there. Unless it is the only one.
     """
-    special, blank = special_tokens(tokenizer), set[int]()
-    found = set()
+    special, blank = set(special_tokens(tokenizer)), set[int]()
+    ends, inside = set[int](), set[int]()
     for example in examples:
-        ends = zip(example.trained, [*example.trained[1:], 0], strict=True)
-        for at, (trained, following) in enumerate(ends):
-            if not trained or following:
-                continue
-            while at and example.trained[at] and _is_blank(example.tokens[at], tokenizer, blank):
-                at -= 1
-            if example.tokens[at] in special:
-                found.add(example.tokens[at])
-    return found
+        for turn in re.finditer(rb"[^\0]+", example.trained):
+            tokens = example.tokens[turn.start() : turn.end()]
+            while tokens and _is_blank(tokens[-1], tokenizer, blank):
+                tokens.pop()
+            ends |= special.intersection(tokens[-1:])
+            inside |= special.intersection(tokens[:-1])
+    return (ends - inside) or ends
 
 
 def _is_blank(token: int, tokenizer: Any, known: set[int]) -> bool:

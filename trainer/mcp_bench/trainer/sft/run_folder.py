@@ -68,6 +68,7 @@ class RunFolder:
             "longest": prepared.longest,
             "too_long": [{"place": place, "tokens": tokens} for place, tokens in prepared.too_long],
             "untrainable": prepared.untrainable,
+            "unshown": prepared.unshown,
         }
         write_atomic(self.data, json.dumps(content, indent=1) + "\n")
 

@@ -261,9 +261,10 @@ def text_of(content: str | list[dict[str, Any]] | None) -> str:
     """
     if content is None or isinstance(content, str):
         return content or ""
-    wrong = next((part.get("type") for part in content if not isinstance(part.get("text"), str)), None)
-    if wrong is not None:
-        raise ApiError(f"messages: this engine reads text only, not {wrong}", param="messages")
+    for part in content if isinstance(content, list) else [content]:
+        kind = part.get("type") if isinstance(part, dict) else type(part).__name__
+        if not isinstance(part, dict) or not isinstance(part.get("text"), str):
+            raise ApiError(f"messages: this engine reads text only, not {kind}", param="messages")
     return "".join(part["text"] for part in content)
 
 

@@ -45,6 +45,8 @@ def read_messages(body: bytes) -> ChatRequest:
     made = {name: asked.get(name) for name in SAME} | {"response_format": wanted}
     made |= {"stop": asked.get("stop_sequences"), "tools": tools}
     choice = asked.get("tool_choice") or {}
+    if not isinstance(choice, dict):
+        raise ApiError('tool_choice: an object is needed, such as {"type": "any"}', param="tool_choice")
     if tools and choice:
         named = {"type": "function", "function": {"name": choice.get("name")}}
         made["tool_choice"] = named if choice.get("type") == "tool" else CHOICES.get(str(choice.get("type")))
@@ -65,6 +67,8 @@ def _tool(tool: Mapping[str, Any]) -> dict[str, Any]:
     function = {"name": tool["name"], "parameters": tool["input_schema"]}
     if tool.get("description"):
         function["description"] = tool["description"]
+    if tool.get("strict") is not None:
+        function["strict"] = tool["strict"]
     return {"type": "function", "function": function}
 
 
