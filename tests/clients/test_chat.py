@@ -199,6 +199,9 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
     [
         "",
         '{"choices": [], "content": null}',
+        '{"choices": [{"index": 0, "finish_reason": "stop", "message": null}]}',
+        '{"choices": [{"index": 0, "finish_reason": "error", "message": {"role": "assistant", "content": "I"},'
+        ' "error": {"message": "Upstream failed."}}]}',
         *(pytest.param(text, marks=pytest.mark.full) for text in ("<html>hello</html>", "{}")),
     ],
 )
@@ -208,6 +211,36 @@ def test_an_answer_that_is_none_is_an_endpoint_error(chat: Chat, text: str) -> N
     assert result.code == 1
     assert [kind for kind, _ in result.errors] == ["endpoint"]
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("provider", ["openai"], indirect=True)
+def test_arguments_can_come_as_an_object(chat: Chat) -> None:
+    """Some servers send them so; they go back as the text that the API names."""
+    function = {"name": "add", "arguments": {"a": 2, "b": 3}}
+    message = {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": function}]}
+    odd = {"id": "1", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+    chat.endpoint.fault = Fault(text=json.dumps(odd), first=1)
+    result = chat.run()
+    assert (result.code, result.final["answer"]) == (0, "It is five.")
+    assert result.messages[0]["tool_calls"][0]["function"] == function
+    [sent] = chat.endpoint.requests[-1].body["messages"][1]["tool_calls"]
+    assert json.loads(sent["function"]["arguments"]) == function["arguments"]
+    assert "PydanticSerialization" not in result.stderr
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}])
+def test_an_answer_without_usage_is_one(chat: Chat, usage: dict[str, Any]) -> None:
+    blocks = [{"type": "text", "text": "Five."}]
+    message = {"role": "assistant", "content": "Five."}
+    odd = {
+        "openai": {"choices": [{"index": 0, "finish_reason": "stop", "message": message}]},
+        "anthropic": {"type": "message", "role": "assistant", "content": blocks, "stop_reason": "end_turn"},
+    }[chat.provider]
+    chat.endpoint.fault = Fault(text=json.dumps({"id": "1", "model": "m", **odd, **usage}))
+    result = chat.run()
+    assert (result.code, result.final["answer"]) == (0, "Five.")
+    [told] = [event["usage"] for event in result.events if event["type"] == "usage"]
+    assert told == {"input_tokens": None, "output_tokens": None, "cached_tokens": None, "model_calls": 1}
 
 
 def test_a_conversation_that_grows_too_long_ends_cleanly(chat: Chat) -> None:

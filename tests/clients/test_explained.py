@@ -103,6 +103,20 @@ def test_what_the_request_says_and_what_was_said_before_needs_no_words() -> None
     assert explainer.explain({"id": "camp_2"}) is None, "known from the call before"
 
 
+@pytest.mark.parametrize(("number", "other"), [(1, 2), (0, 3)])
+def test_a_number_is_not_yes_or_no(number: int, other: int) -> None:
+    """In Python, 1 is True and 0 is False: neither shows which item was meant, nor sets it apart."""
+    lamps = [{"name": "hall", "on": number == 1}, {"name": "attic", "on": number != 1}]
+    assert words("Light the hall.", {"level": number}, {"items": lamps}) is None
+    slots = [{"slot": number, "free": False}, {"slot": other, "free": True}]
+    found = words("Take the other one.", {"slot": other}, {"items": slots})
+    assert found == f"{number}: free false. {other}: free true. With free true: {other}."
+    mixed = [{"slot": 7, "free": number == 1}, {"slot": 8, "free": number}]
+    found = words("Take the first.", {"slot": 7}, {"items": mixed})
+    says = json.dumps(number == 1)
+    assert found == f"7: free {says}. 8: free {number}. With free {says}: 7."
+
+
 def test_items_that_look_alike_are_chosen_without_words() -> None:
     twins = {"items": [{"id": "a", "sku": "S-1"}, {"id": "b", "sku": "S-2"}]}
     assert words("The second one.", {"id": "b"}, twins) is None

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.clients.chat.provider import Usage
+from mcp_bench.clients.chat.provider import Reply, Usage
 from mcp_bench.clients.connection import Connection, Outcome
 from mcp_bench.clients.events import ClientError
 from mcp_bench.clients.search.__main__ import tokens
@@ -83,6 +83,38 @@ def test_files_are_read_from_an_answer() -> None:
     assert written(ONE, {"a.txt": "Line:"}) == {"a.txt": "x = 2"}, "an end of line only where there was one"
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [
+        "First:\n```python title=a.py\nold = 1\n```\nprose between\n```python\nx = 1\n```\n",
+        "```python title=a.py\nx = 1\n```\nprose after it\n",
+        "```python \nx = 1\n```\n",
+        "```python\r\nx = 1\r\n```\r\n",
+        "~~~python\nx = 1\n~~~\n",
+        "````\nx = 1\n`````\n",
+        "```\nx = 1\n```  \nso",
+        "FILE: `a.py`\n```\nx = 1\n```",
+    ],
+)
+def test_code_blocks_are_read_as_models_write_them(answer: str) -> None:
+    assert written(answer, {"a.py": "\n"}) == {"a.py": "x = 1\n"}
+
+
+def test_a_longer_fence_holds_shorter_ones() -> None:
+    inner = "Say:\n```\nfive\n```\n"
+    assert written(f"````md\n{inner}````", {"prompt.md": "\n"}) == {"prompt.md": inner}
+    assert written("~~~\n```\n~~~", {"a.py": "\n"}) == {"a.py": "```\n"}
+
+
+@pytest.mark.parametrize(
+    "line", ["FILE: `{}`", "**FILE: {}**", "**FILE:** `{}`", "### FILE: {} ", "FILE: {}\r"]
+)
+def test_names_of_files_are_read_as_models_write_them(line: str) -> None:
+    files = {"a b.py": "\n", "c.py": "\n"}
+    answer = "\n".join(f"{line.format(name)}\n```\nx = {number}\n```" for number, name in enumerate(files))
+    assert written(answer, files) == {"a b.py": "x = 0\n", "c.py": "x = 1\n"}
+
+
 def test_tokens_are_a_budget_where_the_endpoint_reports_them() -> None:
     used = Usage(input_tokens=70, output_tokens=5, cached_tokens=60)
     assert tokens(used + used, 100) == 150
@@ -102,7 +134,7 @@ class Served:
         self.world = ImproveWorld(read_task(folder), "sums.train.0", 0, unused)
 
     async def call(self, name: str, arguments: dict[str, Any]) -> Outcome:
-        if name != "read":
+        if name == "run":
             return Outcome("4 of 4 runs are left.", is_error=False)
         found = await self.world.call(name, arguments)
         return Outcome(found.text, is_error=found.is_error)
@@ -123,6 +155,37 @@ def test_a_long_target_is_read_whole(tmp_path: Path) -> None:
         assert begun(text) == text
     with pytest.raises(ClientError, match=r"line 2 of target.py is too long"):
         begun(f"x = 1\n{'#' * 31_000}\n")
+
+
+LONG, SHORT = "# long\n" * 12, "\n"
+
+
+@pytest.mark.parametrize(
+    ("proposed", "fits"),
+    [((LONG, SHORT, SHORT), True), ((SHORT, LONG, LONG), False), ((SHORT, "#\ud800\n", SHORT), False)],
+)
+def test_text_can_move_from_one_file_to_another(
+    tmp_path: Path, proposed: tuple[str, ...], fits: bool
+) -> None:
+    """The tool counts the bytes after each write: what gets longer is written last, and undone first."""
+    task = TASK.replace("[target.py]", "['a file.py', b.py, c.py]")
+    folder = write_task(tmp_path, task=task.replace("{runs: 4}", "{runs: 4}\nmax_bytes: 100"))
+    names = ("a file.py", "b.py", "c.py")
+    for place in ("target", "reference"):
+        for name, text in zip(names, (SHORT, SHORT, LONG), strict=True):
+            (folder / place / name).write_text(text)
+    served = Served(folder)
+    search = Search(cast("Connection", served), "", icl, Random(1))
+    texts = dict(zip(names, proposed, strict=True))
+    blocks = "\n".join(f"FILE: {name}\n```\n{text}```" for name, text in texts.items())
+
+    async def moved() -> bool:
+        await search.begin()
+        assert tuple(search.versions[0].files) == names
+        return await search.propose(Reply(blocks, None, (), Usage()), (0,))
+
+    assert anyio.run(moved) == fits
+    assert served.world.files == search.versions[-1].files
 
 
 @needs("package", find_spec("openevolve") is not None, "the package openevolve is not installed")

@@ -19,10 +19,10 @@ import pytest
 
 from mcp_bench.bridge.sandbox import bubblewrap
 from mcp_bench.servers import needs as needed
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from mcp_bench.servers.improve.benchmark import Improve, sandbox_spec
 from mcp_bench.servers.improve.measure import difference
-from mcp_bench.servers.improve.packages import copy, required
+from mcp_bench.servers.improve.packages import copy, layer, required
 from mcp_bench.servers.improve.task_file import read_task
 from tests.support.improve_task import TASK as SUMS
 from tests.support.improve_task import write_task
@@ -171,3 +171,15 @@ def test_linked_files_of_a_package_are_copied(tmp_path: Path) -> None:
     copy(PathDistribution(info), target)
     assert not (target / "odd.py").is_symlink()
     assert (target / "odd.py").read_text() == "x = 1\n"
+
+
+def test_a_failed_copy_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Packages are large, and each further try would leave another folder."""
+    info = tmp_path / "site" / "odd-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
+    monkeypatch.syspath_prepend(str(tmp_path / "site"))
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    with pytest.raises(MissingDependencyError, match="odd has no list of its files"):
+        layer(["odd"])
+    assert list((tmp_path / "home" / "improve").iterdir()) == []

@@ -18,6 +18,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.host import NoHost
 from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
@@ -29,7 +30,7 @@ from mcp_bench.servers.improve.kept import Kept
 from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
-from mcp_bench.servers.sandbox import Enforced, Sandbox
+from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxError, SandboxSpec
 from tests.support.improve_kinds import write_kind
 from tests.support.improve_task import write_task
 
@@ -57,6 +58,8 @@ def test_a_task_is_read_from_its_folder(tmp_path: Path) -> None:
         ("name: sums", "name: Sums", r"task.yaml:1: name: String should match"),
         ("splits: {train: 3}", "splits: {train: 0}", r"task.yaml:4: splits.train: Input should be greater"),
         ("family: sums", "family: sums\nmax_bytes: 10", r"target: its files have \d+ bytes; max_bytes is 10"),
+        ("[9, 15]", "[5, 15]", r"task.yaml:7: metric.pairs: .*at least 6 inputs"),
+        ("[9, 15]", "[25, 9]", r"task.yaml:7: metric.pairs: .*9 is below 25"),
     ],
 )
 def test_a_broken_task_is_refused_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
@@ -69,11 +72,46 @@ def test_a_broken_task_is_refused_with_its_line(tmp_path: Path, old: str, new: s
         read_task(folder)
 
 
-def test_a_broken_scorer_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("import nothing_like_this\n", "ModuleNotFoundError"), ("import sys\nsys.exit(3)\n", "SystemExit: 3")],
+)
+def test_a_broken_scorer_is_refused(tmp_path: Path, text: str, said: str) -> None:
     folder = write_task(tmp_path)
-    (folder / "scorer.py").write_text("import nothing_like_this\n")
-    with pytest.raises(WrongUseError, match=re.escape("scorer.py: it cannot be loaded: ModuleNotFoundError")):
+    (folder / "scorer.py").write_text(text)
+    with pytest.raises(WrongUseError, match=re.escape(f"scorer.py: it cannot be loaded: {said}")):
         _ = read_task(folder).scorer
+
+
+def test_a_scorer_can_have_a_dataclass(tmp_path: Path) -> None:
+    """It looks up its own module."""
+    scorer = (
+        "from __future__ import annotations\nfrom dataclasses import dataclass\n\n\n"
+        "@dataclass\nclass Asked:\n    number: int\n\n\n"
+        "def question(rng, part, settings):\n    return [Asked(5).number]\n"
+    )
+    assert read_task(write_task(tmp_path, scorer=scorer)).scorer.question(Random(1), "search", {}) == [5]
+
+
+def test_two_tasks_with_one_name_are_refused(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        write_task(tmp_path / name).rename(tmp_path / f"task-{name}")
+    with pytest.raises(WrongUseError, match=r"task-two.*task-one has the name sums, too.*another name"):
+        Improve().at(str(tmp_path))
+
+
+class NoRoom(NoHost):
+    """A host on a machine where no sandbox can be started."""
+
+    async def sandbox(self, spec: SandboxSpec) -> Sandbox:
+        raise SandboxError("a sandbox cannot be started: no space left on device")
+
+
+def test_why_no_sandbox_starts_is_said(tmp_path: Path) -> None:
+    """Three start at once, and each of them fails."""
+    benchmark = Improve(write_task(tmp_path))
+    with pytest.raises(SandboxError, match="no space left on device"):
+        anyio.run(lambda: benchmark.open("sums.train.0", seed=0, host=NoRoom()))
 
 
 def test_a_prompt_has_a_place_for_its_input(tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ class Explainer:
         if isinstance(value, bool) or value is None or self._requested(value):
             return None
         for items in reversed(self._results):
-            holders = [item for item in items if value in _scalars(item).values()]
+            holders = [item for item in items if any(_equal(mark, value) for mark in _scalars(item).values())]
             if not holders:
                 continue
             if len(holders) > 1 or len(items) == 1 or holders[0] in explained:
@@ -76,7 +76,7 @@ class Explainer:
             marks = self._marks(chosen, rest, value)
             if not marks:
                 return None
-            source = next(name for name, mark in chosen.items() if mark == value)
+            source = next(name for name, mark in chosen.items() if _equal(mark, value))
             listed = [_scalars(item) for item in items] if len(items) <= FEW else []
             seen = [f"{item.get(source)}: {self._fields(item, marks)}." for item in listed]
             return " ".join([*seen, f"With {self._fields(chosen, marks)}: {value}."])
@@ -93,7 +93,7 @@ class Explainer:
 
     def _marks(self, chosen: Item, rest: Sequence[Item], value: Scalar) -> list[str]:
         """Return the fewest fields that set the chosen item apart, those of the request first."""
-        fields = {name: mark for name, mark in chosen.items() if mark != value and name != "id"}
+        fields = {name: mark for name, mark in chosen.items() if not _equal(mark, value) and name != "id"}
         marks: list[str] = []
         while rest:
             ranked = {
@@ -103,12 +103,12 @@ class Explainer:
             if best is None or ranked[best] <= 0:
                 return []
             marks.append(best)
-            rest = [item for item in rest if item.get(best) == fields[best]]
+            rest = [item for item in rest if _equal(item.get(best), fields[best])]
         return marks
 
     def _weight(self, name: str, mark: Scalar, rest: Sequence[Item]) -> float:
         """Say how well a field shows that the request means this item and not those that differ in it."""
-        differ = [item.get(name) for item in rest if item.get(name) != mark]
+        differ = [item.get(name) for item in rest if not _equal(item.get(name), mark)]
         if not differ:
             return 0.0
         if _key(mark) in self._used:
@@ -125,7 +125,7 @@ class Explainer:
         """Return the requested name of the item with this id, if an earlier result has one."""
         for items in self._results:
             for item in items:
-                if item.get("id") == mark:
+                if _equal(item.get("id"), mark):
                     texts = [text for text in _scalars(item).values() if isinstance(text, str)]
                     return next(
                         (t for t in texts if t != mark and t.casefold() in self._request.casefold()), None
@@ -241,6 +241,11 @@ def _words(text: str) -> set[str]:
 
 def _key(value: Scalar) -> str:
     return json.dumps(value)  # apart from `==`, it keeps 1 and True apart
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Return whether two values are the same; 1 is not True."""
+    return isinstance(one, bool) == isinstance(other, bool) and bool(one == other)
 
 
 def _number(text: str) -> float:

@@ -39,6 +39,18 @@ def attempts(**stories: tuple[float, Calls]) -> list[Attempt]:
     return read_attempts(run_paths())
 
 
+def test_families_with_similar_names_have_skills_of_their_own() -> None:
+    found = attempts(
+        pay_now__Ada=(1.0, paid("Ada", "acc_1")),
+        pay_now__Ben=(1.0, paid("Ben", "acc_2")),
+        Pay_Now__Cyd=(1.0, paid("Cyd", "acc_3")),
+        Pay_Now__Dee=(1.0, paid("Dee", "acc_4")),
+    )
+    skills = procedures(found)
+    assert [skill.name for skill in skills] == ["pay-now", "pay-now-2"]
+    assert set(Harness("h", with_skills({}, skills)).skills) == {"pay-now", "pay-now-2"}
+
+
 def test_a_skill_says_where_values_come_from() -> None:
     found = attempts(
         pay__Ada=(1.0, paid("Ada", "acc_1")),

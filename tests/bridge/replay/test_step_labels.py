@@ -12,6 +12,8 @@ import anyio
 import pytest
 from click.testing import CliRunner
 
+from mcp_bench.bridge.experience.tools import Experience
+from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.export.steps import step
 from mcp_bench.servers.errors import BenchError
@@ -147,6 +149,19 @@ def test_a_benchmark_without_assertions_now_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "s.jsonl").exists()
     # `done` holds the error, which keeps everything that it passed through alive
     assert not open_files() & {"recordings.db", "grades.db"}
+
+
+def test_a_world_that_cannot_be_replayed_is_refused_before_it_opens(tmp_path: Path) -> None:
+    """`regrade` grades its stored state; what each call did is in no state."""
+    improve = {"benchmark": "improve", "benchmark_version": load("benchmark", "improve").version}
+    _, [episode] = record([(planned("places.train.0"), Episode())], **improve)
+    done = exported(tmp_path / "s.jsonl")
+    assert isinstance(done.exception, BenchError)
+    assert "a world of improve cannot be replayed" in str(done.exception)
+    experience = Experience(Library())
+    said = anyio.run(experience.call, "episode", {"id": episode, "effects": True})
+    assert not said.is_error
+    assert "The effects of calls are unknown: a world of improve cannot be replayed" in said.text
 
 
 def open_files() -> set[str]:

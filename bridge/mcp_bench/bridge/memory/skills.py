@@ -8,8 +8,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import islice
 from typing import Any
 
 import yaml
@@ -47,8 +48,15 @@ def procedures(attempts: Sequence[Attempt], *, least: int = 2, most: int = 10) -
             if known is None or len(one.calls) < len(known.calls):
                 tasks[one.task] = one
     ranked = sorted(by_family.items(), key=lambda item: (-len(item[1]), item[0]))
-    found = (_procedure(name, list(tasks.values())) for name, tasks in ranked if len(tasks) >= least)
-    return [one for one in found if one is not None][:most]
+    made = (_procedure(name, list(tasks.values())) for name, tasks in ranked if len(tasks) >= least)
+    found: dict[str, Procedure] = {}
+    for skill in islice((one for one in made if one is not None), most):
+        name, number = skill.name, 1
+        while name in found:  # of families whose names differ by other characters
+            number += 1
+            name = f"{skill.name[: MOST_NAME - 4]}-{number}"
+        found[name] = replace(skill, name=name)
+    return list(found.values())
 
 
 def with_skills(files: Mapping[str, str], found: Sequence[Procedure]) -> dict[str, str]:

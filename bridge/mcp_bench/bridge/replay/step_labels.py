@@ -41,6 +41,11 @@ def labels(episodes: Iterable[tuple[Path, StoredEpisode]]) -> Generator[Replayed
 
 async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) -> Replayed:
     benchmark = await anyio.to_thread.run_sync(benchmarks.fitting, episode)
+    if benchmark.replay == "none":  # a stored state can give the grade again, but not what each call did
+        raise BenchError(
+            f"a world of {benchmark.name} cannot be replayed, so its steps have no labels. Leave it out: "
+            "select the other benchmarks with --benchmark NAME"
+        )
     with RunReader(path) as reader:
         calls = list(reader.executed_calls(episode.id))
         host = StoredHost(reader.asked(episode.id))

@@ -6,7 +6,6 @@ missing.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -115,7 +114,7 @@ class AnthropicMessages:
 
 
 def _request(block: ToolUseBlock) -> ToolRequest:
-    arguments, problem = parse_arguments(json.dumps(block.input))
+    arguments, problem = parse_arguments(block.input)
     return ToolRequest(block.id, block.name, arguments, problem)
 
 
@@ -126,8 +125,13 @@ def _thinking(choice: str) -> dict[str, Any]:
 
 
 def _usage(message: Message) -> Usage:
-    """Return the usage. The API counts cache reads and writes separately from `input_tokens`."""
-    usage = message.usage
+    """Return the usage, which some gateways leave out.
+
+    The API counts cache reads and writes separately from `input_tokens`.
+    """
+    usage: Any = message.usage
+    if usage is None or usage.input_tokens is None:
+        return Usage()
     cached = usage.cache_read_input_tokens
     total = usage.input_tokens + (cached or 0) + (usage.cache_creation_input_tokens or 0)
     return Usage(total, usage.output_tokens, cached)

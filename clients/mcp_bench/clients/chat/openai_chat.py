@@ -7,6 +7,7 @@ calls expect it.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
@@ -86,6 +87,12 @@ class OpenAIChat:
                 "endpoint", f"no chat completion came from {self._client.base_url}: {str(completion)[:200]}"
             )
         choice = completion.choices[0]
+        failed = str(choice.finish_reason) == "error"  # a gateway's word: the API has none
+        if failed or not isinstance(choice.message, ChatCompletionMessage):
+            why = (choice.model_extra or {}).get("error")
+            raise ClientError(
+                "endpoint", f"no answer came from {self._client.base_url}: {str(why or completion)[:200]}"
+            )
         calls = self._add(choice.message)
         return Reply(
             text=choice.message.content or choice.message.refusal or None,
@@ -107,16 +114,15 @@ class OpenAIChat:
         if self._one_action and message.tool_calls:
             turn = {"role": "assistant", "content": None}
         requests = []
-        sent = [call.model_dump(exclude_none=True) for call in message.tool_calls or ()]
+        sent = [call.model_dump(exclude_none=True, warnings=False) for call in message.tool_calls or ()]
         for number, call in enumerate(sent):
             if not call.get("id"):  # some servers leave it out
                 call["id"] = f"call_{len(self.messages)}_{number}"
             function = call.get("function") or {}
             arguments, problem = parse_arguments(function.get("arguments"))
-            if problem and function:
-                function["arguments"] = (
-                    "{}"  # many servers parse arguments that come back, and refuse invalid ones
-                )
+            if function and (problem or not isinstance(function.get("arguments"), str)):
+                # many servers parse arguments that come back, and refuse invalid ones
+                function["arguments"] = json.dumps(arguments)
             requests.append(ToolRequest(call["id"], function.get("name") or "", arguments, problem))
         if sent:
             turn["tool_calls"] = sent

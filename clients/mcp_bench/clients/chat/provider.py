@@ -150,9 +150,10 @@ def unreachable(error: Exception, url: object) -> ClientError:
     )
 
 
-def parse_arguments(text: str | None) -> tuple[dict[str, Any], str | None]:
-    """Return a call's arguments, and the problem with them, if any."""
-    if text is None or not text.strip():
+def parse_arguments(given: object) -> tuple[dict[str, Any], str | None]:
+    """Return a call's arguments, which some servers send as an object, and the problem with them, if any."""
+    text = "" if given is None else given if isinstance(given, str) else json.dumps(given)
+    if not text.strip():
         return {}, None
     try:
         arguments = json.loads(text, parse_constant=_refuse)

@@ -16,13 +16,18 @@ from mcp_bench.clients.events import CalledTool, ClientError, say_assistant, say
 from mcp_bench.clients.search.choose import Choose, Version, merit
 
 NEEDED = ("read", "write", "run", "submit")
-LISTED = re.compile(r"^(?P<name>\S+) \((?P<lines>\d+) lines\)$", re.MULTILINE)
+LISTED = re.compile(r"^(?P<name>.+) \((?P<lines>\d+) lines\)$", re.MULTILINE)
 """A file of the target that can be edited, in what `read` says."""
 CUT = re.compile(r"\n\[\d+ more characters: read fewer lines\]\Z")
 """The end of a long text that `read` did not return whole."""
 GAIN = re.compile(r"^Gain over the baseline: \S+ \[(?P<low>\S+), \S+\]", re.MULTILINE)
 LEFT = re.compile(r"\b(?P<left>\d+) of \d+ runs are left")
-BLOCK = re.compile(r"(?:^FILE: *(?P<name>\S+) *\n+)?^```[\w+-]*\n(?P<text>.*?)^```", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"(?:^[#* \t]*FILE:(?P<name>[^\n]+)(?:\n[ \t]*)*\n)?"
+    r"^(?P<fence>`{3,}|~{3,})[^`\n]*\n(?P<text>.*?)^(?P=fence)[`~]*[ \t]*$",
+    re.MULTILINE | re.DOTALL,
+)
+"""A code block as in CommonMark, without indentation; perhaps with the line before it that names a file."""
 ASK = """{task}
 
 You cannot call tools here. {versions}
@@ -101,14 +106,15 @@ class Search:
         if self.find(files) is not None:
             say_assistant(reply.text, reply.reasoning)
             return False
-        first = next(iter(files))
+        names = self._shrinking_first(files)
+        first = names[0]
         call = self._called("write", {"path": first, "text": files[first]})
         say_assistant(reply.text, reply.reasoning, [call])
         refused = (await self._made(call)).is_error
-        for name in list(files)[1:]:
+        for name in names[1:]:
             refused |= (await self._call("write", {"path": name, "text": files[name]})).is_error
         if refused:  # what would run is not what the model wrote
-            await self._write(self.versions[-1].files)
+            await self._write(self.versions[-1].files, names[::-1])
             return False
         await self._run(files, parents, f"from {' and '.join(map(str, parents))}")
         return True
@@ -127,9 +133,14 @@ class Search:
             await self._write(best.files)
         await self._call("submit", {})
 
-    async def _write(self, files: Mapping[str, str]) -> None:
-        for name, text in files.items():
-            await self._call("write", {"path": name, "text": text})
+    async def _write(self, files: Mapping[str, str], names: Sequence[str] = ()) -> None:
+        for name in names or self._shrinking_first(files):
+            await self._call("write", {"path": name, "text": files[name]})
+
+    def _shrinking_first(self, files: Mapping[str, str]) -> list[str]:
+        """Return the names in an order in which all writes fit, if the last version and these files do."""
+        last = self.versions[-1].files
+        return sorted(files, key=lambda name: _size(files[name]) - _size(last[name]))
 
     async def _call(self, name: str, arguments: Mapping[str, object]) -> Outcome:
         call = self._called(name, arguments)
@@ -146,13 +157,18 @@ class Search:
         return outcome
 
 
+def _size(text: str) -> int:
+    return len(text.encode(errors="replace"))  # a model can write half a character
+
+
 def written(text: str, files: Mapping[str, str]) -> dict[str, str]:
     """Return the files that an answer has: by the name before each block, or the last block for one file.
 
     A block ends with an end of line. A file that had none there, such as a prompt that a model goes on with,
     gets none.
     """
-    blocks = [(found["name"], found["text"]) for found in BLOCK.finditer(text)]
+    found = BLOCK.finditer(text.replace("\r\n", "\n"))
+    blocks = [((one["name"] or "").strip(" \t\r`*"), one["text"]) for one in found]
     if len(files) == 1:
         blocks = [(name, blocks[-1][1]) for name in files if blocks]
     return {

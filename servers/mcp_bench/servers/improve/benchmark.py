@@ -9,7 +9,7 @@ from pathlib import Path
 import anyio
 
 from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import WrongUseError, bench_errors
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NEED, NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH, PATIENCE
@@ -79,10 +79,18 @@ class Improve(SimpleBenchmark):
         if not self._folder.is_dir():
             raise WrongUseError(f"{self._folder}: there is no such folder")
         places = [self._folder] if (self._folder / FILE).is_file() else sorted(self._folder.iterdir())
-        tasks = [read_task(place) for place in places if (place / FILE).is_file()]
+        tasks = dict[str, ImproveTask]()
+        for task in (read_task(place) for place in places if (place / FILE).is_file()):
+            name = task.definition.name
+            if name in tasks:
+                raise WrongUseError(
+                    f"{task.folder / FILE}: the task in {tasks[name].folder} has the name {name}, too: give "
+                    "one of them another name"
+                )
+            tasks[name] = task
         if not tasks:
             raise WrongUseError(f"{self._folder}: there is no task: no folder with a {FILE}")
-        return {task.definition.name: task for task in tasks}
+        return tasks
 
     def ids(self, split: str) -> Iterator[str]:
         counts = {
@@ -119,7 +127,8 @@ class Improve(SimpleBenchmark):
                 # packages are copied, and a task of one's own is tried, once
                 open_seconds=120 + (2 * experiment.seconds if self._own else 0),
                 call_seconds=max(600, 4 * experiment.seconds),
-                grade_seconds=max(900, (PATIENCE + 4) * experiment.seconds),  # a candidate may sleep
+                # a candidate may sleep, also in the process that it loads last
+                grade_seconds=max(900, (PATIENCE + 4) * (experiment.seconds + experiment.load_seconds)),
             ),
         )  # fmt: skip
 
@@ -133,9 +142,12 @@ class Improve(SimpleBenchmark):
         async def start(name: str) -> None:
             sandboxes[name] = await host.sandbox(spec)
 
-        async with anyio.create_task_group() as starting:
-            for name in (BASELINE, CANDIDATE, REFERENCE):
-                starting.start_soon(start, name)
+        try:
+            async with anyio.create_task_group() as starting:
+                for name in (BASELINE, CANDIDATE, REFERENCE):
+                    starting.start_soon(start, name)
+        except BaseExceptionGroup as group:
+            raise next(bench_errors(group), group) from None
         if task.definition.experiment.packages:
             await check_python(sandboxes[BASELINE])
         if self._own and not asks_operator(task):

@@ -30,10 +30,16 @@ MASKED = tuple(
     if Path(place).is_dir()
 )
 """Folders of the machine that a candidate does not see: translations, and packages that no task named."""
-MOST_BYTES = 64 << 20
-"""For one answer."""
+MIB = 1 << 20
+MOST_BYTES, MOST_TOGETHER = 64 * MIB, 128 * MIB
+"""For one answer, and for all answers to the questions of one request."""
+SPARE_BYTES = MIB
+"""An answer may always have as much: questions are asked in groups, so that all together fit into memory."""
+MOST_TEXT = 4 * MIB
+"""For the JSON of all answers of one request: it takes many times the memory when it is read."""
 PATIENCE = 10.0
 """Seconds that may pass for each processor second of a limit; sandboxes wait as long for an answer."""
+OVER = "the time of this measurement is over"
 SHOWN = 1500
 CLASSES = (
     ("out_of_memory", r"MemoryError|Cannot allocate|bad_alloc"),
@@ -94,6 +100,14 @@ class Candidate:
             mounts[DATA] = data
         self._mounts, self._data = mounts, tuple(data or ())
         self._left = self._task.definition.experiment.seconds
+        await self.begin_again()
+
+    async def begin_again(self) -> None:
+        """Start it anew in the same measurement, with the time that is left of it.
+
+        Raises:
+            CrashError: it does not load.
+        """
         await self._renew()
         await self.start()
 
@@ -113,8 +127,9 @@ class Candidate:
         """Start its process again.
 
         Raises:
-            CrashError: it does not load.
+            CrashError: it does not load, or has slept too long.
         """
+        self._check_time()
         if self._halted:
             await self._renew()
         experiment = self._task.definition.experiment
@@ -127,10 +142,18 @@ class Candidate:
             )
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
-        self.used_seconds += sum(found.cpu_seconds)
-        _answers(found, 1)
+        used = sum(found.cpu_seconds)
+        self.used_seconds += used
+        # what loading may compute has a limit of its own; what it sleeps holds up the measurement
+        self._left -= max(0.0, found.seconds - found.waited - used) / PATIENCE
+        _answers(found, 1, _Room())
+        self._check_time()
         self.clock = "wall" if experiment.gpu else found.clock
         self.load_seconds = found.seconds if experiment.gpu else found.cpu_seconds[0]
+
+    def _check_time(self) -> None:
+        if self._left <= 0:
+            raise CrashError("timeout", OVER)
 
     async def call(self, function: str, arguments: Sequence[Any]) -> tuple[Any, float]:
         """Return what a function returns, and the seconds since the last answer, by its clock.
@@ -150,18 +173,27 @@ class Candidate:
         Raises:
             CrashError: one of them failed, or all together took too long.
         """
-        questions = [values.pack([name, list(arguments)]) for name, arguments in calls]
-        if self._left <= 0:
-            raise CrashError("timeout", "the time of this measurement is over")
+        most = min(MOST_BYTES, max(MOST_TOGETHER // max(1, len(calls)), SPARE_BYTES))
+        group, room = MOST_TOGETHER // most, _Room()
+        results, used = list[Any](), list[float]()
+        for start in range(0, len(calls), group):
+            questions = [values.pack([name, list(given)]) for name, given in calls[start : start + group]]
+            found = await self._asked(questions, most)
+            results += _answers(found, len(questions), room)
+            used += found.cpu_seconds
+        return results, used
+
+    async def _asked(self, questions: Sequence[bytes], most: int) -> Answers:
+        self._check_time()
         try:
-            found = await self._sandbox.ask(questions, seconds=self._left, most=MOST_BYTES)
+            found = await self._sandbox.ask(questions, seconds=self._left, most=most)
         except SandboxEndedError as error:
             raise CrashError("over_limit", str(error)) from error
         # a program that sleeps uses no processor, and would hold up a measurement question by question
         self._left -= max(sum(found.cpu_seconds), (found.seconds - found.waited) / PATIENCE)
         self.used_seconds += sum(found.cpu_seconds)
         self.wall_seconds += found.seconds
-        return _answers(found, len(calls)), list(found.cpu_seconds)
+        return found
 
     async def replies(self, inputs: Sequence[str]) -> list[Any]:
         """Return what a model answers to the target, a prompt, with each input in its place.
@@ -182,15 +214,41 @@ class Candidate:
         return [(await self._host.ask(role, messages)).content for messages in asked]
 
 
-def _answers(found: Answers, wanted: int) -> list[Any]:
+class _Room:
+    """What the answers of one request may still have."""
+
+    def __init__(self) -> None:
+        self._bytes, self._text = MOST_TOGETHER, MOST_TEXT
+
+    def take(self, body: bytes) -> None:
+        """Count an answer before it is read.
+
+        Raises:
+            ValueError: it is not the bytes of a value.
+            CrashError: it is one too many.
+        """
+        self._bytes -= len(body)
+        self._text -= values.document_size(body)
+        if self._bytes < 0:
+            raise CrashError("too_long_answer", f"{MOST_TOGETHER} bytes are allowed for all answers together")
+        if self._text < 0:
+            raise CrashError(
+                "too_long_answer",
+                f"{MOST_TEXT} bytes of JSON are allowed for all answers of one request; for more, return "
+                "bytes or arrays",
+            )
+
+
+def _answers(found: Answers, wanted: int, room: _Room) -> list[Any]:
     """Return the values of answers.
 
     Raises:
-        CrashError: one is an error or nonsense, or there are too few.
+        CrashError: one is an error or nonsense, there are too few, or they are too long.
     """
     results = []
     for body in found.bodies:
         try:
+            room.take(body)
             answer = values.unpack(body)
         except ValueError as error:
             raise CrashError("no_answer", str(error)) from error

@@ -33,6 +33,8 @@ MOST_LOADING, SPARE_SECONDS = 3.0, 0.5
 """Loading and the answer that warms up are not timed. They may use this many times what the baseline uses,
 and some seconds more."""
 FLOATS = (np.float32, np.float64)
+MOST_NUMBERS = 1 << 22
+"""Of an array that becomes a list, which takes many times the memory, and has not the expected shape."""
 SMOOTHING = 1e-7
 """Added to each probability, so that a zero costs 23 bits and not everything."""
 
@@ -73,7 +75,7 @@ async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: R
         ) from failed
     except (BenchError, CrashError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         place = task.folder / "scorer.py"
         raise BenchError(f"{place} failed: {type(error).__name__}: {error}") from error
     for name in found.crashes:
@@ -197,14 +199,15 @@ def losses(labels: list[Any], predictions: Any, loss: Callable[[Any, Any], float
     Raises:
         CrashError: there is not one usable prediction for each label.
     """
-    try:
-        listed = predictions.tolist() if hasattr(predictions, "tolist") else predictions
-    except Exception as error:  # such as characters beyond Unicode in an array of text
-        raise CrashError("wrong_answer", f"the predictions cannot be read: {error}") from error
-    if not isinstance(listed, list) or len(listed) != len(labels):
+    array = isinstance(predictions, np.ndarray) and predictions.ndim > 0
+    if not (array or isinstance(predictions, list)) or len(predictions) != len(labels):
         raise CrashError("wrong_answer", f"it must return a list of {len(labels)} predictions")
     found = []
-    for label, prediction in zip(labels, listed, strict=True):
+    for row, label in enumerate(labels):
+        try:  # row by row: a list of all would take many times the memory
+            prediction = predictions[row].tolist() if array else predictions[row]
+        except Exception as error:  # such as characters beyond Unicode in an array of text
+            raise CrashError("wrong_answer", f"the predictions cannot be read: {error}") from error
         try:
             one = float(loss(label, prediction))
         except Exception as error:
@@ -235,7 +238,7 @@ async def _codec(
     async def one(candidate: Candidate) -> list[float]:
         await candidate.begin()
         packed, _ = await candidate.calls([("compress", [file]) for file in files])
-        await candidate.begin()  # a process that has not seen the files
+        await candidate.begin_again()  # a process that has not seen the files
         if not all(isinstance(blob, bytes) for blob in packed):
             raise CrashError("wrong_answer", "compress must return bytes")
         unpacked, _ = await candidate.calls([("decompress", [blob]) for blob in packed])
@@ -338,6 +341,9 @@ def difference(expected: Any, answer: Any, tolerance: float) -> str:
     """Return where an answer differs from the expected one, or an empty text."""
     if _close(expected, answer, tolerance):
         return ""
+    shape = getattr(expected, "shape", None)
+    if isinstance(answer, np.ndarray) and answer.shape != shape and answer.size > MOST_NUMBERS:
+        return f"the answer has {answer.size} numbers"
     expected, answer = (x.tolist() if hasattr(x, "tolist") else x for x in (expected, answer))
     if isinstance(expected, list) and isinstance(answer, list):
         if len(expected) != len(answer):

@@ -60,13 +60,16 @@ def layer(names: Sequence[str]) -> Path:
     try:
         place.parent.mkdir(parents=True, exist_ok=True)
         made = Path(tempfile.mkdtemp(prefix=".new-", dir=place.parent))
-        made.chmod(0o755)
-        for one in found:
-            copy(one, made / PLACE.lstrip("/"))
         try:
+            made.chmod(0o755)
+            for one in found:
+                copy(one, made / PLACE.lstrip("/"))
             made.rename(place)
-        except OSError:  # another process was faster
-            shutil.rmtree(made)
+        except OSError:
+            if not place.is_dir():  # otherwise another process was faster
+                raise
+        finally:
+            shutil.rmtree(made, ignore_errors=True)
     except OSError as error:
         raise BenchError(f"cannot copy packages for candidates to {place}: {error}") from error
     return place

@@ -12,6 +12,7 @@ my-task/
 from __future__ import annotations
 
 import importlib.util
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,7 +20,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal
 
-from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_validator, model_validator
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -37,6 +38,8 @@ SCORERS: Mapping[KindName, tuple[str, ...]] = {
     "text": ("cases", "loss"),
 }
 """What a scorer must have, by the kind of the experiment."""
+FEWEST_PAIRS = 6
+"""From so many on, there is an interval of a median with 95 % (`estimate.py`)."""
 MODEL = "model.py"
 INPUT = "{input}"
 """In a prompt: where the input of a case stands."""
@@ -95,6 +98,16 @@ class Metric(Model):
     """For clocks: half the width of the interval of a log-ratio at which no more inputs are drawn."""
     min_gain: PositiveFloat = 0.02
     """The relative gain over the baseline that counts."""
+
+    @field_validator("pairs")
+    @classmethod
+    def _enough(cls, pairs: tuple[int, int]) -> tuple[int, int]:
+        least, most = pairs
+        if least < FEWEST_PAIRS:
+            raise ValueError(f"an interval with 95 % needs at least {FEWEST_PAIRS} inputs, not {least}")
+        if most < least:
+            raise ValueError(f"the greatest number of inputs is below the least one: {most} is below {least}")
+        return pairs
 
 
 class Budget(Model):
@@ -157,9 +170,11 @@ class ImproveTask:
         if spec is None or spec.loader is None or not path.is_file():
             raise WrongUseError(f"{path}: there is no scorer")
         module = importlib.util.module_from_spec(spec)
+        sys.modules[spec.name] = module  # a dataclass looks its module up
         try:
             spec.loader.exec_module(module)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
+            del sys.modules[spec.name]
             raise WrongUseError(f"{path}: it cannot be loaded: {type(error).__name__}: {error}") from error
         kind = self.definition.experiment.kind
         if lacking := [name for name in SCORERS[kind] if not hasattr(module, name)]:

@@ -95,6 +95,8 @@ class ImproveWorld(SimpleWorld):
         self._named = f"{task_id} {seed}"
         self._versions = Versions(task.baseline)
         self._used_seconds = 0.0
+        self._baseline: dict[str, list[float]] = {}
+        """Its samples of the search, where no clock is read: the items are the same in each run."""
         shared = task.definition.share == "home"
         self._kept = Kept(task, task_id, seed, sandboxes[BASELINE].enforced) if shared else None
         self._deadline = time.monotonic() + task.definition.budget.seconds
@@ -204,10 +206,13 @@ class ImproveWorld(SimpleWorld):
                 return
         number = f" {len(version.samples.get(CANDIDATE, ()))} {version.number}" if clock else ""
         rng = Random(f"search {self._named}{number}")  # noqa: S311 - not for secrets
-        files = {BASELINE: self._task.baseline, CANDIDATE: version.files}
-        candidates = self._candidates(files)
+        files = {} if self._baseline else {BASELINE: self._task.baseline}
+        candidates = self._candidates({**files, CANDIDATE: version.files})
         found = await measure(self._task, candidates, rng, "search")
         self._used_seconds += candidates[CANDIDATE].used_seconds
+        measured = {**self._baseline, **found.values}
+        if not clock:
+            self._baseline = {BASELINE: measured[BASELINE]}
         if CANDIDATE in found.crashes:
             crash = found.crashes[CANDIDATE]
             version.crash = f"{crash.kind}\n{crash.text}".strip()
@@ -215,10 +220,10 @@ class ImproveWorld(SimpleWorld):
                 version.metric = version.gain = None
             return
         version.crash = ""
-        for name, values in found.values.items():
+        for name, values in measured.items():
             version.samples[name] = [*version.samples.get(name, ()), *values]
         if self._kept is not None:
-            self._kept.add(version.files, found.values)
+            self._kept.add(version.files, measured)
         self._estimate(version, clock=clock)
 
     def _estimate(self, version: Version, *, clock: bool) -> None:

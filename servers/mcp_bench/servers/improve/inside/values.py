@@ -42,6 +42,27 @@ def pack(value: Any) -> bytes:
     return b"".join([LENGTH.pack(len(sizes)), *map(LENGTH.pack, sizes), text, *parts])
 
 
+def count_of(data: bytes) -> int:
+    """Return how many parts a value has, with its JSON document.
+
+    Raises:
+        ValueError: it has none, or more than bytes.
+    """
+    count = LENGTH.unpack_from(data)[0] if len(data) >= LENGTH.size else 0
+    if not 0 < count < len(data) // LENGTH.size:
+        raise ValueError("not a value: it has no parts, or more than bytes")
+    return int(count)
+
+
+def document_size(data: bytes) -> int:
+    """Return the bytes of a value without its long parts: what takes more memory when it is read.
+
+    Raises:
+        ValueError: it is not the bytes of a value.
+    """
+    return int(LENGTH.size * count_of(data) + LENGTH.unpack_from(data, LENGTH.size)[0])
+
+
 def unpack(data: bytes) -> Any:
     """Return the value.
 
@@ -49,9 +70,7 @@ def unpack(data: bytes) -> Any:
         ValueError: it is not the bytes of a value.
     """
     try:
-        (count,) = LENGTH.unpack_from(data)
-        if count > len(data) // LENGTH.size:
-            raise ValueError("it has more parts than bytes")
+        count = count_of(data)
         sizes = [LENGTH.unpack_from(data, LENGTH.size * (1 + number))[0] for number in range(count)]
         parts, start = [], LENGTH.size * (1 + count)
         for size in sizes:
