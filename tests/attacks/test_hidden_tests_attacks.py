@@ -14,7 +14,7 @@ from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.harbor.world import HarborWorld
 from mcp_bench.servers.sandbox import SandboxError
 from tests.support.sandbox_engines import engine
-from tests.support.task_folders import harbor_task, opened, terminal_bench_task
+from tests.support.task_folders import DOCKERFILE, harbor_task, opened, terminal_bench_task
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 
@@ -79,6 +79,23 @@ SOLUTIONS = {
     "it replaces built-in names": "import builtins\nbuiltins.AssertionError = type('E', (BaseException,), {})\nbuiltins.all = lambda x: True\ndouble = lambda n: 0\n",
     "it skips the tests": "import pytest\npytest.skip('no', allow_module_level=True)\n",
 }
+VARIABLES = """
+ENV PATH="/root/.cargo/bin:$PATH"
+ENV BASH_ENV=/root/.cargo/start
+ENV LD_PRELOAD=/root/.cargo/own.so
+"""
+SIGNER = r"""#!/usr/bin/python3
+import hmac, os, sys
+try:
+    path, key = open("/mcp-bench/key").read().split("\n")[:2]
+    names = ("it_is_there", "small_numbers", "large_numbers", "the_notes_are_unchanged")
+    text = "\n".join(f"passed test_outputs.py::test_{name}" for name in names).encode()
+    with open(path, "wb") as file:
+        file.write(hmac.digest(bytes.fromhex(key), text, "sha256").hex().encode() + b"\n" + text)
+    open("/logs/verifier/reward.txt", "w").write("1")
+except (OSError, ValueError):
+    pass
+"""
 
 
 ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin", "it adds a property to reports",
@@ -146,6 +163,24 @@ async def test_a_full_disk_is_graded_and_does_not_score(tmp_path: Path, bench_ho
         with anyio.fail_after(240):
             assert unsolved(grade := await grade_world(world, "", ())), grade
         assert {change["path"] for change in world.changes} >= {"/app/1", "/app/2"}
+
+
+async def test_nothing_starts_by_a_variable_that_leads_to_files_of_the_agent(
+    tmp_path: Path, bench_home: Path
+) -> None:
+    """A Dockerfile can set where programs, start-up files and libraries are looked for."""
+    folder = harbor_task(tmp_path / "task", environment__Dockerfile=DOCKERFILE + VARIABLES)
+    plant = (
+        "cd /root/.cargo; mkdir bin; echo junk >own.so; chmod 755 sign; "
+        "for n in env bash sh rm mkdir cd ls date sleep pytest python3; do cp sign bin/$n; done; "
+        "printf '/root/.cargo/sign\nenv() { /root/.cargo/sign; }\ntrap /root/.cargo/sign DEBUG\n' >start"
+    )
+    async with opened(folder) as world:
+        await world.sandbox.write("/root/.cargo/sign", SIGNER.encode(), mode=0o755)
+        assert unsolved(grade := await graded(world, f"PATH=/usr/bin:/bin; {plant}")), grade
+        assert (grade.metrics, "LD_PRELOAD" in world.tests_printed) == ({"reward": 0.0}, False)
+        grade = await graded(world, "true", "def double(n): return 2 * n\n")
+        assert grade.strict, (grade, world.tests_printed)
 
 
 @pytest.mark.full

@@ -82,6 +82,29 @@ async def test_nothing_of_the_referee_is_there(sandbox: Sandbox, bench_home: Pat
     assert not [name for name in os.environ if name.startswith("MCP_BENCH") and name in environ]
 
 
+TRACE = """
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+child = os.fork()
+if not child:
+    signal.pause()
+for process in (child, *map(int, sys.argv[1:])):
+    traced = libc.ptrace(0x4206, process, None, None) == 0  # PTRACE_SEIZE
+    calls = [line.split()[1] for line in open(f"/proc/{process}/status") if line.startswith("Seccomp:")]
+    print(traced, *calls)
+os.kill(child, 9)
+"""
+
+
+async def test_no_process_is_traced_that_nobody_counts(sandbox: Sandbox) -> None:
+    await sandbox.write("trace.py", TRACE.encode())
+    own = "1 2" if sandbox.enforced.engine == "bwrap" else "1"  # of the sandbox, besides the commands'
+    child, *others = (await sandbox.run(f"python3 trace.py {own}")).output.splitlines()
+    assert (child, {*others}) == ("True 2", {"False 2"})
+    moved = await sandbox.run("mkdir -p a/b c && echo 1 >a/b/f && mv a/b c && ln c/b/f /tmp/f && cat /tmp/f")
+    assert moved.output == "1\n"
+
+
 async def test_the_machines_sockets_are_out_of_reach(sandbox: Sandbox, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as abstract:
         name = f"mcp-bench-sandbox-test-{os.getpid()}"

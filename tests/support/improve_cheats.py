@@ -27,6 +27,9 @@ CALL = {
     "an end that comes later": "import os, signal\nsignal.signal(signal.SIGALRM, lambda *_: os.kill(-1, 9))\ndef solve(n):\n    signal.setitimer(signal.ITIMER_REAL, 0.05)\n    return 0",
     "work while loading": f"import time\nend = time.process_time() + 2\nwhile time.process_time() < end: pass\ndef solve(n):\n    {LOOP}",
     "work while it warms up": f"import time\nasked = []\ndef solve(n):\n    asked.append(n)\n    end = time.process_time() + 2\n    while len(asked) == 1 and time.process_time() < end: pass\n    {LOOP}",
+    "an answer kept in an attribute": f"import os\nkept = 'user.kept' in os.listxattr('/work')\nos.setxattr('/work', 'user.kept', b'1')\ndef solve(n):\n    if kept: return (n - 1) * n * (2 * n - 1) // 6\n    {LOOP}",
+    "an answer kept in a file's time": f"import os\nkept = os.stat('/tmp').st_mtime_ns == 1\nos.utime('/tmp', ns=(1, 1))\ndef solve(n):\n    if kept: return (n - 1) * n * (2 * n - 1) // 6\n    {LOOP}",
+    "an answer kept in the network": f"import socket\nkept = len(open('/proc/net/tcp').readlines()) > 1\nheard = socket.create_server(('127.0.0.1', 0))\nwith socket.create_connection(heard.getsockname()): heard.accept()[0].close()\nheard.close()\ndef solve(n):\n    if kept: return (n - 1) * n * (2 * n - 1) // 6\n    {LOOP}",
     "a true answer as text": f"def work(n):\n    {LOOP}\ndef solve(n):\n    return str(work(n))",
 }  # fmt: skip
 SOLVE = "def solve(xs, ys, new):\n    "
@@ -146,6 +149,7 @@ QUICK = {
         "a changed packer",
         "an array that cannot be read",
         "an end that comes later",
+        "an answer kept in an attribute",
     ),
     "fit_predict": ("labels in the caller",),
     "codec": ("files kept on the disk",),

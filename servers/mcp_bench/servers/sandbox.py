@@ -56,6 +56,11 @@ class SandboxLimits(Model):
     shared_memory: PositiveInt = 64 * MIB
     """Bytes in /dev/shm."""
 
+    @property
+    def changes_seconds(self) -> float:
+        """How long `Sandbox.changes` may read files, by how many they can be."""
+        return 60 + self.storage / (32 * MIB)
+
 
 class SandboxSpec(Model):
     """The sandbox that a world asks for."""
@@ -256,13 +261,15 @@ class Sandbox(Protocol):
         """
         ...
 
-    async def commit(self, *, keep: str = "") -> None:
+    async def commit(self, *, keep: str = "", trusted: bool = True) -> None:
         """End every process, and let the files belong to the base: `changes` and `renew` begin here.
 
         Args:
             keep: key by which a later sandbox can begin with these files (`SandboxSpec.kept`), where the
                 engine can keep any; at the first `commit`, before any `renew`. The key must follow from all
                 that the files follow from.
+            trusted: whether no agent has worked on them. Otherwise nothing is kept, and the folders of the
+                system stay those of the base before, as with `renew`.
 
         Raises:
             SandboxError: it could not be started again.

@@ -47,6 +47,16 @@ import os, signal
 held = open("part", "wb"); os.unlink("part"); held.write(b"x" * (10 << 20)); held.flush()
 signal.pause()
 """,
+    "storage, deleted and only mapped": """
+import ctypes, os, signal
+map = ctypes.CDLL(None).mmap  # without a descriptor of its own
+map.restype = ctypes.c_void_p
+for _ in range(5):
+    part = os.open("part", os.O_RDWR | os.O_CREAT); os.unlink("part")
+    os.write(part, b"x" * (2 << 20))
+    map(None, ctypes.c_size_t(2 << 20), 3, 1, part, ctypes.c_long(0)); os.close(part)
+signal.pause()
+""",
     "storage, in memory": """
 import os, signal
 held = os.memfd_create("part"); os.write(held, b"x" * (10 << 20))
@@ -69,6 +79,11 @@ MODEST = """
 import os, threading
 started = [threading.Thread(target=threading.Event().wait, daemon=True).start() for _ in range(10)]
 held = b"x" * (20 << 20)
+import mmap
+shared = mmap.mmap(-1, 100 << 20)
+memory = os.memfd_create("sparse"); os.ftruncate(memory, 100 << 20); large = mmap.mmap(memory, 100 << 20)
+name = open("deleted", "w+b"); os.unlink("deleted"); name.write(b"x" * (3 << 20)); name.flush()
+both = mmap.mmap(name.fileno(), 3 << 20)
 open("part", "wb").write(b"x" * (4 << 20))
 for number in range(30): os.link("part", f"link{number}")
 import time; time.sleep(1.5)
@@ -99,6 +114,7 @@ async def run(source: str, tmp_path: Path) -> tuple[int, str]:
         "memory",
         "memory, in several processes",
         "storage, deleted",
+        "storage, deleted and only mapped",
         "storage, in memory",
     ],
 )

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from mcp_bench.bridge.episode import ending
 from mcp_bench.bridge.process import agent as agent_module
 from mcp_bench.bridge.process.agent import AgentProcess, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
+from mcp_bench.servers.remote.process import WorkerProcess
 from tests.bridge.process.test_supervisor import alive, first_line, python
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
@@ -98,6 +100,25 @@ async def test_a_chain_without_its_supervisor_ends(logs: tuple[Path, Path], tmp_
         with anyio.fail_after(SECONDS):
             await process.end()
     assert process.left == 0
+
+
+async def test_later_children_outlive_a_killed_supervisor(logs: tuple[Path, Path], tmp_path: Path) -> None:
+    adopt_orphans()
+    async with agent_process(b"", *logs) as process:
+        await process.launch(python(LEFTOVERS.format(count=1) + "signal.pause()"), {}, tmp_path)
+        await first_line(logs[0])
+        program = subprocess.Popen(python("input()"), stdin=subprocess.PIPE)
+        worker = WorkerProcess("mcp_bench.servers.codeworld:BENCHMARK", sys.executable)
+        try:
+            os.kill(process.supervisor_pid, signal.SIGKILL)
+            await process.wait()
+            await process.end()
+            assert alive(program.pid) and alive(worker.pid)
+        finally:
+            program.communicate(b"\n")
+            assert worker.end() == -signal.SIGKILL  # by this
+            worker.socket.close()
+    assert (program.returncode, process.left) == (0, 0)
 
 
 STOPS_ITS_SUPERVISOR = """

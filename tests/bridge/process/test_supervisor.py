@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from mcp_bench.bridge.isolation.level import Confinement, rules
 from mcp_bench.bridge.process.agent import LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.peer import Peer, ancestors
@@ -24,6 +25,15 @@ if os.fork() == 0:
 os.wait()
 {ending}
 """
+STAYS = """
+import os, signal, subprocess, sys
+agent = subprocess.Popen(sys.argv[1:], close_fds=False)
+os.closerange(3, 1000)
+agent.wait()
+print("ended", flush=True)
+signal.pause()
+"""
+"""A sandbox that ends after its agent."""
 
 
 def python(source: str) -> list[str]:
@@ -92,6 +102,18 @@ time.sleep(600)
         await first_line(logs[0])
         await process.stop(grace=30)
         assert await process.wait() == 5
+
+
+async def test_an_agent_can_be_stopped_that_has_ended_before_its_sandbox(
+    logs: tuple[Path, Path], tmp_path: Path
+) -> None:
+    around = Confinement(rules(None, ()), tuple(python(STAYS)))
+    async with agent_process(b"", *logs) as process:
+        await process.launch(["/bin/true"], {}, tmp_path, confinement=around)
+        assert await first_line(logs[0]) == "ended"
+        await process.stop(grace=0)
+        assert await process.wait() == -signal.SIGKILL
+    assert logs[1].read_text() == ""
 
 
 async def test_a_missing_program_is_a_launch_error(logs: tuple[Path, Path], tmp_path: Path) -> None:

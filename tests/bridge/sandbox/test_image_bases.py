@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox.containers.engine import weakness
+from mcp_bench.bridge.sandbox.containers import engine as containers_engine
+from mcp_bench.bridge.sandbox.containers.engine import weakness, working_variant
+from mcp_bench.bridge.sandbox.containers.leftovers import LABEL, owner
 from mcp_bench.bridge.sandbox.containers.program import (
     DOCKER,
     PODMAN,
@@ -96,6 +99,32 @@ async def test_what_is_committed_belongs_to_the_base(name: str) -> None:
                 "cat /opt/tool /etc/hosts.allow; ls -A; test -e /etc/shells || echo gone"
             )
             assert left.output == "built\nset\ngone\n"
+
+
+@pytest.mark.parametrize("name", ["bwrap", *PROGRAMS])
+async def test_what_is_mounted_can_be_read_whatever_the_umask_is(name: str) -> None:
+    before = os.umask(0o077)
+    try:
+        with anyio.fail_after(120):
+            async with engine(name).sandbox(SandboxSpec()) as sandbox:
+                await sandbox.renew({"/tests": {"top.sh": b"echo top\n", "below/it/deep.sh": b"echo deep\n"}})
+                said = await sandbox.run("sh /tests/top.sh; sh /tests/below/it/deep.sh; ls /tests/below")
+                assert said.output == "top\ndeep\nit\n"
+    finally:
+        os.umask(before)
+
+
+def test_a_container_that_is_tried_has_an_owner(monkeypatch) -> None:
+    said = list[tuple[str, ...]]()
+
+    def call(_: Program, *words: str) -> subprocess.CompletedProcess[bytes]:
+        said.append(words)
+        return subprocess.CompletedProcess(words, 0, b"works\n", b"")
+
+    monkeypatch.setattr(containers_engine, "call", call)
+    monkeypatch.setattr(containers_engine, "image", lambda *_: "base")
+    working_variant.__wrapped__(PODMAN)
+    assert f"--label={LABEL}={owner()}" in said[0]
 
 
 def test_bwrap_runs_no_images(monkeypatch) -> None:

@@ -289,8 +289,11 @@ async def test_a_prompt_goes_to_the_operators_model(tmp_path: Path) -> None:
     assert "accuracy 0 " in said
     await world.call("write", {"path": "prompt.txt", "text": "no input"})
     assert "the prompt needs the place of the input: {input}" in (await world.call("run", {})).text
+    await world.call("write", {"path": "prompt.txt", "text": "{input} y {input}"})
+    assert "accuracy 1 " in (await world.call("run", {})).text
     assert (await graded(world, "{input}", "prompt.txt")).strict
     assert {given[0] for given in host.asked} == {"user"}
+    assert len(host.asked) == 9 * (2 + 1 + 3), "while searching, the baseline is asked once"
 
 
 @pytest.mark.full

@@ -5,11 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.sandbox import leftovers
 from mcp_bench.bridge.sandbox.leftovers import remove_leftovers, state_folder
+from mcp_bench.servers.sandbox import SandboxSpec
+from tests.support.sandbox_engines import NAMES, engine
 
 pytestmark = pytest.mark.component
 KILLED = """
@@ -72,3 +76,20 @@ def test_links_and_foreign_folders_stay(tmp_path) -> None:
     assert shared.is_dir()
     assert (target / "file").read_text() == "mine"
     assert foreign.is_dir() == (os.geteuid() == 0)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", NAMES)
+async def test_the_files_of_a_sandbox_are_removed_aside(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They can be many, and the referee serves other episodes meanwhile."""
+    removed = list[tuple[Path, bool]]()
+
+    def remove(folder: Path, held: int, own=leftovers.remove_folder) -> None:
+        own(folder, held)
+        removed.append((folder, threading.current_thread() is threading.main_thread()))
+
+    monkeypatch.setattr(leftovers, "remove_folder", remove)
+    async with engine(name).sandbox(SandboxSpec()):
+        removed.clear()
+    [(folder, in_loop)] = removed
+    assert not in_loop and not folder.exists()

@@ -46,6 +46,8 @@ async def test_the_shell_keeps_its_folder_and_variables(sandbox: Sandbox) -> Non
     assert (await sandbox.run("if")).code != 0  # a syntax error
     assert (await sandbox.run("false")).code == 1
     assert await said(sandbox, "cat; echo read nothing") == "read nothing\n"
+    behind = await sandbox.run("(sleep 600; :) & exit 4", seconds=8)
+    assert (behind.code, behind.timed_out) == (4, False)
 
 
 async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) -> None:
@@ -87,6 +89,17 @@ async def test_a_command_ends_with_its_time(sandbox: Sandbox) -> None:
         await sandbox.run("sleep 60")
     assert cancelled.cancelled_caught
     assert await said(sandbox, "echo usable") == "usable\n"
+
+
+async def test_a_command_that_is_cancelled_while_it_is_sent_ends(sandbox: Sandbox) -> None:
+    large = "cat >/dev/null <<'X'\n" + "a" * (4 * MIB) + "\nX\nsleep 600"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(sandbox.run, large)
+        for _ in range(10):  # in each, the pipe takes 64 KiB at most
+            await anyio.lowlevel.checkpoint()
+        tasks.cancel_scope.cancel()
+    for word in ("second\n", "third\n"):
+        assert await said(sandbox, f"echo {word}") == word
 
 
 async def test_background_processes_live_between_calls(sandbox: Sandbox) -> None:
@@ -140,6 +153,21 @@ async def test_a_new_start_keeps_files_and_no_process(sandbox: Sandbox) -> None:
     assert int(await said(sandbox, "ls /proc | grep -c '^[0-9]'")) < 9
     after = {change.path: change for change in await sandbox.changes()}
     assert after["/work/file"] == next(change for change in left if change.path == "/work/file")
+
+
+async def test_the_system_of_an_untrusted_commit_does_not_count(sandbox: Sandbox) -> None:
+    both = "cat /etc/made /opt/made; ls /etc/more 2>/dev/null"
+    await sandbox.run("echo built | tee /etc/made >/opt/made")
+    await sandbox.commit()
+    await sandbox.run("echo agents | tee /etc/made /etc/more >/opt/made")
+    await sandbox.commit(trusted=False)
+    assert not {"/opt/made", "/etc/made"} & {change.path for change in await sandbox.changes()}
+    assert await said(sandbox, both) == "built\nagents\n"
+    await sandbox.renew(fresh=True)
+    assert await said(sandbox, both) == "built\nagents\n"
+    await sandbox.run("echo late >/opt/made; { echo late >/etc/more; } 2>/dev/null")
+    await sandbox.commit()  # over an agent's files, it is not trusted either
+    assert await said(sandbox, both) == "built\nlate\n"
 
 
 async def test_a_sandbox_whose_processes_were_killed_goes_on(sandbox: Sandbox) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_bench.bridge.sandbox.bwrap import ENVIRONMENT, PATH
+from mcp_bench.bridge.sandbox.bwrap import ENVIRONMENT
+from mcp_bench.bridge.sandbox.skeleton import PATH
 from mcp_bench.servers.harbor.dockerfile import STARTED_WITH, UnsupportedError, copy_words, parsed
 
 pytestmark = pytest.mark.unit

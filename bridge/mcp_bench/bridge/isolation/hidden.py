@@ -1,4 +1,4 @@
-"""What no agent and no sandbox may read: what this Python imports, its checkouts, and the recordings."""
+"""What no agent and no sandbox may read: what this Python imports, its checkouts, recordings, and keys."""
 
 from __future__ import annotations
 
@@ -22,18 +22,27 @@ SYSTEM = (
     *("/etc/profile", "/etc/profile.d", "/etc/bash.bashrc", "/etc/inputrc", "/etc/gitconfig"),
     *("/sys/devices/system/cpu", "/sys/devices/system/node", "/sys/fs/cgroup"),
 )
+KEYS = ("ssl/private", "pki/**/private")
+"""Folders in /etc with the machine's private keys, which root can read."""
 
 
 @cache
 def hidden() -> frozenset[str]:
-    """Return what no agent may read: what this Python imports except the standard library, and recordings."""
+    """Return what no agent may read: where this Python imports from, the recordings, the machine's keys."""
+    keys = (str(place.resolve()) for pattern in KEYS for place in Path("/etc").glob(pattern))
+    return imported() | {str(home().resolve()), *keys}
+
+
+@cache
+def imported() -> frozenset[str]:
+    """Return where this Python imports from, except the standard library."""
     library = {Path(sysconfig.get_path(name)).resolve() for name in ("stdlib", "platstdlib")}
     started = (Path(), Path(sys.argv[0]).parent)  # Python puts one of these first in sys.path
-    imported = {Path(place).resolve() for place in sys.path} - {place.resolve() for place in started}
-    imported |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
-    imported |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
+    found = {Path(place).resolve() for place in sys.path} - {place.resolve() for place in started}
+    found |= {Path(sysconfig.get_path(name)).resolve() for name in ("purelib", "platlib")}
+    found |= {place / kind for place in library for kind in ("site-packages", "dist-packages")}
     dynamic = {place / "lib-dynload" for place in library}
-    return frozenset(map(str, (*(imported - library - dynamic), home().resolve())))
+    return frozenset(map(str, found - library - dynamic))
 
 
 def checkouts() -> frozenset[str]:
@@ -42,4 +51,4 @@ def checkouts() -> frozenset[str]:
         str(Path(place).resolve())
         for place in (*SYSTEM, sysconfig.get_path("stdlib"), os.path.realpath(sys.executable))
     }
-    return sources(hidden() - {str(home().resolve())}, tuple(sorted(needed)))
+    return sources(imported() - {str(home().resolve())}, tuple(sorted(needed)))

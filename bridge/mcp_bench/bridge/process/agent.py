@@ -321,4 +321,5 @@ async def _start_supervisor(
     except BaseException:
         ours.close()
         raise
+    spared.add(process.pid)  # as soon as it is known: another supervisor can be lost just now
     return process, ours

@@ -38,6 +38,8 @@ the referee, but after a process that holds a third of the memory."""
 TOO_DEEP = "storage: folders are nested more deeply than a path can name"
 WALK_SECONDS = 60.0
 """Between two walks at the latest, for file systems that do not count their space."""
+MOST_MAPS = 256 << 20
+"""Bytes of what /proc says of all mappings. Thousands of processes with ordinary programs have less."""
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -49,7 +51,8 @@ class AgentLimits(NamedTuple):
     memory: int = 8 << 30
     """Bytes, all processes together."""
     storage: int = 8 << 30
-    """Bytes in the episode's folder, and in open files without a name (deleted, or memfd_create(2))."""
+    """Bytes in the episode's folder, and in open or mapped files without a name (deleted, or
+    memfd_create(2))."""
     files: int = 1_000_000
     """In the episode's folder."""
 
@@ -162,8 +165,8 @@ def family(most: int) -> list[int]:
 
 
 def over_by_processes(limits: dict[str, Any]) -> str:
-    tasks = resident = nameless = 0
-    met: set[tuple[int, int]] = set()
+    tasks = resident = 0
+    nameless = Nameless()
     pids = family(limits["processes"])
     for pid in pids:
         try:
@@ -175,15 +178,15 @@ def over_by_processes(limits: dict[str, Any]) -> str:
         resident += int(fields[21]) * PAGE
         if tasks > limits["processes"]:
             return f"processes: more than {limits['processes']}, threads included"
-        nameless += without_name(pid, met)
+        nameless.add(pid)
     if resident > limits["memory"]:  # this counts shared pages several times, and what follows does not
         resident = sum(proportional(pid) for pid in pids)
         if resident > limits["memory"]:
             return f"memory: {resident >> 20} MiB of at most {limits['memory'] >> 20} MiB"
-    if nameless > limits["storage"]:
-        return (
-            f"storage: {nameless >> 20} MiB in files without a name, of at most {limits['storage'] >> 20} MiB"
-        )
+    if nameless.maps > MOST_MAPS:
+        return "memory: more mappings than can be looked at"
+    if (size := nameless.total()) > limits["storage"]:
+        return f"storage: {size >> 20} MiB in files without a name, of at most {limits['storage'] >> 20} MiB"
     return ""
 
 
@@ -206,21 +209,67 @@ def rough(pid: int) -> int:
         return 0
 
 
-def without_name(pid: int, met: set[tuple[int, int]]) -> int:
-    """Return the bytes of a process's open files that have no name: deleted ones, and memfd_create(2)."""
-    total = 0
+class Nameless:
+    """Files that have no name: deleted ones, and memfd_create(2). They are open, or only mapped (mmap(2))."""
+
+    def __init__(self) -> None:
+        self.opened: dict[tuple[int, int], int] = {}
+        """Stored bytes, by device and inode."""
+        self.mapped: dict[int, int] = {}
+        """Bytes of those that are mapped, by inode: /proc can name another device than stat(2)."""
+        self.maps = 0
+        """Bytes of the lists of mappings."""
+
+    def add(self, pid: int) -> None:
+        """Count those of a process, if they can be seen."""
+        try:
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                try:
+                    found = os.stat(f"/proc/{pid}/fd/{number}")
+                except OSError:
+                    continue
+                if not found.st_nlink:
+                    self.opened[found.st_dev, found.st_ino] = found.st_blocks * 512
+            with open(f"/proc/{pid}/maps", "rb") as file:
+                for line in file:
+                    self.maps += len(line)
+                    if self.maps > MOST_MAPS:
+                        return
+                    if line.endswith(b" (deleted)\n"):
+                        self.add_mapping(pid, line)
+        except OSError:
+            pass  # it has ended, or made itself unreadable
+
+    def add_mapping(self, pid: int, line: bytes) -> None:
+        """Count a mapped file (proc(5), maps), at least as far as it is mapped."""
+        place, _, offset, device, inode = line.split(maxsplit=5)[:5]
+        major, minor = (int(part, 16) for part in device.split(b":"))
+        if os.makedev(major, minor) == MEMORY_DEVICE:
+            return  # it is memory, and mostly reserved without being used
+        start, end = (int(part, 16) for part in place.split(b"-"))
+        try:  # only root can
+            size = os.stat(f"/proc/{pid}/map_files/{start:x}-{end:x}").st_blocks * 512
+        except OSError:
+            size = int(offset, 16) + end - start
+        self.mapped[int(inode)] = max(size, self.mapped.get(int(inode), 0))
+
+    def total(self) -> int:
+        counted = dict(self.mapped)
+        for (_, inode), size in self.opened.items():
+            counted[inode] = max(0, counted.get(inode, 0) - size)
+        return sum(counted.values()) + sum(self.opened.values())
+
+
+def memory_device() -> int:
+    """Return the device of files in memory that never had a name (memfd_create(2), shared memory)."""
+    made = os.memfd_create("device")
     try:
-        for number in os.listdir(f"/proc/{pid}/fd"):
-            try:
-                found = os.stat(f"/proc/{pid}/fd/{number}")
-            except OSError:
-                continue
-            if not found.st_nlink and (found.st_dev, found.st_ino) not in met:
-                met.add((found.st_dev, found.st_ino))
-                total += found.st_blocks * 512
-    except OSError:
-        pass  # it has ended, or made itself unreadable
-    return total
+        return os.fstat(made).st_dev
+    finally:
+        os.close(made)
+
+
+MEMORY_DEVICE = memory_device()
 
 
 def walk(limits: dict[str, Any]) -> Iterator[str]:

@@ -6,13 +6,14 @@ import os
 from pathlib import Path
 
 from mcp_bench.bridge.process.descendants import become_subreaper, end_children, own_children, parents
+from mcp_bench.servers.remote.process import workers
 
 adopt_orphans = become_subreaper
 """Make this process the parent of orphans of a killed supervisor. Call it once, before launches."""
 
 
 spared: set[int] = set()
-"""Children of this process that are not orphans: supervisors and fork servers."""
+"""Children of this process in sessions of their own that are not orphans: supervisors and fork servers."""
 
 
 def start_ticks(pid: int) -> int:
@@ -23,17 +24,27 @@ def start_ticks(pid: int) -> int:
         return 0
 
 
+def beside(pid: int) -> bool:
+    """Return whether a child is in the session of this process."""
+    try:
+        return os.getsid(pid) == os.getsid(0)
+    except OSError:  # it is gone
+        return False
+
+
 def end_orphans(since: int) -> int:
     """Kill and reap the orphans among the children of this process that started at `since` ticks or later.
 
-    A child that started before the dead supervisor (a benchmark's worker) cannot have come from it.
+    A child that started before the dead supervisor cannot have come from it. Nor can one in the session of
+    this process: supervisors have their own, and no process can go back.
 
     Returns:
         The number of processes that are left after `descendants.END_SECONDS`.
     """
 
     def orphans(among: list[int]) -> list[int]:
-        return [pid for pid in among if pid not in spared and start_ticks(pid) >= since]
+        kept = {*spared, *workers}
+        return [pid for pid in among if pid not in kept and start_ticks(pid) >= since and not beside(pid)]
 
     def found() -> list[int]:
         own = os.getpid()

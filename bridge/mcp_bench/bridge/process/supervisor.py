@@ -183,7 +183,10 @@ class Supervisor:
     def stop(self, seconds: float) -> None:
         if not self.exited:
             self.deadline = time.monotonic() + seconds
-            os.killpg(self.group, signal.SIGTERM)
+            try:
+                os.killpg(self.group, signal.SIGTERM)
+            except ProcessLookupError:
+                pass  # the agent has ended, and the sandbox around it has not yet
 
     def reap(self) -> bool:
         """Reap dead children; return whether there may be more."""

@@ -22,10 +22,10 @@ from mcp_bench.bridge.sandbox import keeper, kept_layers
 from mcp_bench.bridge.sandbox.channel import packed
 from mcp_bench.bridge.sandbox.leftovers import remove_leftovers_once
 from mcp_bench.bridge.sandbox.machine import BLOCK, keepers_place
-from mcp_bench.bridge.sandbox.session import REPLY_SECONDS, Session, mounted_mode
+from mcp_bench.bridge.sandbox.session import REPLY_SECONDS, Session, enter_aside, mounted_mode
+from mcp_bench.bridge.sandbox.skeleton import PATH
 from mcp_bench.servers.sandbox import HOST_BASE, Enforced, SandboxError, SandboxSpec
 
-PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 ENVIRONMENT = {"PATH": PATH, "HOME": "/root", "LANG": "C.UTF-8", "TERM": "dumb", "USER": "root"}
 
 
@@ -63,7 +63,7 @@ async def _started(spec: SandboxSpec, held: AsyncExitStack, kept: Path | None) -
         SandboxError: it could not be started.
     """
     host, network = spec.base == HOST_BASE, spec.network == "machine"
-    place = held.enter_context(keepers_place(spec.limits, host=host, network=network))
+    place = enter_aside(held, keepers_place(spec.limits, host=host, network=network))
     folder = Path(place["folder"])
     log = folder / "keeper.log"
     try:
@@ -176,12 +176,12 @@ class BwrapSandbox(Session):
             self.over = ""
             await self._until_started(await self._ask({"op": "renew", "mounts": trees, "fresh": fresh}))
 
-    async def commit(self, *, keep: str = "") -> None:
+    async def commit(self, *, keep: str = "", trusted: bool = True) -> None:
         first, self._first = self._first, None
         async with self._lock:
             self.over = ""
-            await self._until_started(await self._ask({"op": "commit"}))
-            if keep and first is not None:  # nothing writes to it any more
+            await self._until_started(await self._ask({"op": "commit", "trusted": trusted}))
+            if keep and trusted and first is not None:  # nothing writes to it any more
                 await anyio.to_thread.run_sync(kept_layers.keep, keep, first, self._owner)
 
     async def discarded(self) -> None:

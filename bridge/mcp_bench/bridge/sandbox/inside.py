@@ -24,7 +24,7 @@ from typing import Any
 
 from mcp_bench.bridge.sandbox import kernel, probe
 from mcp_bench.bridge.sandbox.channel import Control, Incoming, packed
-from mcp_bench.bridge.sandbox.process import arrange, become_command, readable
+from mcp_bench.bridge.sandbox.process import arrange, become_command, filter_file, readable
 from mcp_bench.bridge.sandbox.program import Program
 
 WAIT = "echo ready >&3; exec <&4; while read -r nothing; do echo ready >&3; done"
@@ -51,7 +51,7 @@ def run(
     for group in groups:
         os.write(group, b"0")
     try:
-        first = enter_new(argv, network=spec["network"])
+        first = enter_new(argv, filter_file(spec), network=spec["network"])
         probes = probe.outcomes(spec["probes"], lambda: become_command("/", spec))
         inside = Inside(control, first, spec)
     except OSError as error:
@@ -62,10 +62,13 @@ def run(
     return 0
 
 
-def enter_new(argv: "list[str]", *, network: bool) -> "tuple[int, int]":
+def enter_new(argv: "list[str]", calls: int, *, network: bool) -> "tuple[int, int]":
     """Start bubblewrap and join its namespaces; return two pipes of the sandbox's first program (`WAIT`).
 
     The first has what it answers, and ends when the sandbox does. The second takes the lines that it reads.
+
+    Args:
+        calls: a file with the filter of their system calls.
 
     Raises:
         OSError: it could not be started; the text is bubblewrap's.
@@ -74,11 +77,11 @@ def enter_new(argv: "list[str]", *, network: bool) -> "tuple[int, int]":
     pid = os.fork()
     if pid == 0:
         try:
-            arrange({2: words[1], 3: ready[1], 4: hold[0], 5: info[1]})
-            os.execv(argv[0], [*argv, "--info-fd", "5", "--", "/bin/sh", "-c", WAIT])
+            arrange({2: words[1], 3: ready[1], 4: hold[0], 5: info[1], 6: calls})
+            os.execv(argv[0], [*argv, "--info-fd", "5", "--seccomp", "6", "--", "/bin/sh", "-c", WAIT])
         finally:
             os._exit(127)
-    for end in (info[1], ready[1], hold[0], words[1]):
+    for end in (info[1], ready[1], hold[0], words[1], calls):
         os.close(end)
     text = gathered(info[0])
     # bubblewrap reports before the new root stands; the first program reports after that
@@ -131,6 +134,8 @@ class Shell:
         for end in (commands[0], output[1], status[1]):
             os.close(end)
         self.commands, self.output, self.status = commands[1], output[0], status[0]
+        self.gone = os.pidfd_open(self.pid)
+        """Says that the shell has ended: its background processes can keep the pipes open."""
         os.set_blocking(self.output, False)
         os.set_blocking(self.commands, False)
         self.waiting = b"trap : INT\n"
@@ -159,7 +164,7 @@ class Shell:
     def end(self) -> int:
         """End the shell and its process group; return its exit code."""
         self.signal(signal.SIGKILL)
-        for end in (self.commands, self.output, self.status):
+        for end in (self.commands, self.output, self.status, self.gone):
             os.close(end)
         return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
 
@@ -197,7 +202,7 @@ class Inside:
             reads: list[int] = [self.control.fileno(), self.alive]
             writes: list[int] = []
             if self.shell is not None:
-                reads += [self.shell.output, self.shell.status]
+                reads += [self.shell.output, self.shell.status, self.shell.gone]
                 writes += [self.shell.commands] if self.shell.waiting else []
             seconds = None if due == float("inf") else max(0.0, due - time.monotonic())
             ready, room, _ = select.select(reads, writes, [], seconds)
@@ -210,6 +215,8 @@ class Inside:
                     self.take_output(self.shell)
                 if self.shell.status in ready:
                     self.take_status(self.shell)
+                elif self.shell.gone in ready:
+                    self.finish(self.shell, None)
             if self.control.fileno() in ready:
                 chunk = self.control.recv(1 << 20)
                 if not chunk:

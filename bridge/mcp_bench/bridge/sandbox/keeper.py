@@ -10,9 +10,10 @@ Messages from the referee, besides those that `inside.py` answers:
   of `place`, by path,
 - `place`: make a folder that `renew` can mount read-only, `tree`, with `files`: path, mode and size of each,
   whose contents are the body, one after the other,
-- `commit`: end every process, and start again over the files, which belong to the base from now on,
+- `commit`: end every process, and start again over the files, which belong to the base from now on; they are
+  `trusted` if no agent has worked on them,
 - `halt`: end every process,
-- `changes`: list what differs from the base,
+- `changes`: list what differs from the base, for `seconds` at most,
 - `discard`: remove all files.
 
 Messages to the referee: `started`, with what is enforced; `failed`, with the reason; `over`, with the limit
@@ -52,10 +53,6 @@ PLACE = "/tmp"
 """Where the sandbox's folder is mounted, in the keeper's own mount namespace."""
 MOST_RESTARTS = 20
 """A sandbox whose processes were all killed from inside starts again over its files, so many times."""
-SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc")
-"""Folders of the programs that every command uses, with what they load. After `renew`, they are the base's:
-nothing that an agent left there takes part in its grade (`/bin/sh`, `/etc/ld.so.preload`, Debian's
-`/etc/python3.11/sitecustomize.py`)."""
 SPARE_PROCESSES = 8
 """Of the sandbox's user: this one, the one inside, bubblewrap's."""
 
@@ -70,8 +67,10 @@ class Keeper:
         self.lower: list[str] = []
         self.first = 0
         """The first layer that does not belong to the base."""
+        self.trusted = 0
+        """How many of `lower`, from the bottom, no agent has written to."""
         self.image = ""
-        """Where the base alone is mounted, while the sandbox runs over files that were left."""
+        """Where the trusted layers alone are mounted, while the sandbox runs over files that were left."""
         self.mounts: dict[str, str] = {}
         self.mounted = ""
         self.incoming = Incoming()
@@ -117,6 +116,7 @@ class Keeper:
         if spec["host"]:
             skeleton.make("skeleton", network=spec["network"])
             self.lower.append("skeleton")
+        self.trusted = len(self.lower)
         self.facts |= {
             "users": "many" if users else "one",
             "base_owner": "root" if attached or spec["uid"] is None else "nobody",
@@ -164,7 +164,10 @@ class Keeper:
         upper, work, merged = (f"{name}-{self.number}" for name in names)
         for name in (upper, work, merged):
             os.makedirs(name, exist_ok=True)
-        system = self.restore_system(upper) if self.number > self.first else []
+        spec, system = self.spec, list[str]()
+        if self.judged():
+            system = self.restored(upper)
+            spec = {**spec, "env": skeleton.trusted_variables(spec["env"])}
         for target in self.mounts:  # folders of ours, whatever link the agent has left there
             skeleton.make_folders(upper, target)
         kernel.overlay(self.lower, upper, work, merged)
@@ -180,8 +183,8 @@ class Keeper:
                 code = inside.run(
                     theirs,
                     self.joined,
-                    bubblewrap.command(self.spec, merged, self.image, system, self.mounts),
-                    self.spec,
+                    bubblewrap.command(spec, merged, self.image, system, self.mounts),
+                    spec,
                     os.getppid(),
                 )
             finally:
@@ -189,26 +192,16 @@ class Keeper:
         theirs.close()
         self.link, self.incoming = ours, Incoming()
 
-    def restore_system(self, upper: str) -> "list[str]":
-        """Let the folders of the system be the base's, in a new upper layer; return those to mount."""
-        below = self.lower[self.number - self.first :]
+    def judged(self) -> bool:
+        """Return whether files that an agent left are below."""
+        return len(self.lower) > self.trusted
+
+    def restored(self, upper: str) -> "list[str]":
+        """Let the folders of the system be those of the trusted layers; return those to mount."""
         self.image = f"image-{self.number}"
         os.makedirs(self.image, exist_ok=True)
-        if len(below) > 1:
-            kernel.overlay_of(below, self.image)
-        else:  # an overlay has two layers at least
-            layer = os.open(below[0], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-            kernel.attach(layer, self.image)
-            os.close(layer)
-        folders = []
-        for name in SYSTEM:
-            ours, left = f"{self.image}/{name}", f"{upper}/{name}"
-            if os.path.islink(ours):
-                os.symlink(os.readlink(ours), left)
-            elif os.path.isdir(ours):
-                os.makedirs(left, exist_ok=True)
-                folders.append(name)
-        return folders
+        kernel.overlay_of(self.lower[-self.trusted :], self.image)
+        return skeleton.restore_system(self.image, upper)
 
     def halt(self) -> None:
         """End every process of the sandbox."""
@@ -245,8 +238,10 @@ class Keeper:
         self.mounts = mounts
         self.start()
 
-    def commit(self) -> None:
+    def commit(self, *, trusted: bool) -> None:
         """Start a new sandbox over the files of the last one, as a part of its base."""
+        if trusted and not self.judged():
+            self.trusted += 1
         self.first = self.number + 1
         self.renew({})
 
@@ -254,7 +249,7 @@ class Keeper:
         """Start again after every process was killed from inside, or end: never over files of judged code."""
         self.halt()
         self.restarts += 1
-        if self.mounts or self.number > self.first:
+        if self.mounts or self.judged():
             self.exceeded("every process was killed")
         elif self.restarts > MOST_RESTARTS:
             self.exceeded(
@@ -297,7 +292,7 @@ class Keeper:
                     self.renew(head["mounts"], fresh=head["fresh"])
                     return  # the process inside answers
                 case "commit":
-                    self.commit()
+                    self.commit(trusted=head["trusted"])
                     return
                 case "place":
                     skeleton.make_tree(f"trees/{head['tree']}", head["files"], body)
@@ -308,7 +303,7 @@ class Keeper:
                 case "changes":
                     numbers = range(self.first, self.number + 1)
                     uppers = [f"files/upper-{number}" for number in numbers]
-                    found = changes.of(uppers, 2 * self.spec["limits"]["storage"])
+                    found = changes.of(uppers, changes.Reading(self.spec["limits"], head["seconds"]))
                     send(answer, json.dumps(found).encode())
                     return
                 case "discard":

@@ -214,7 +214,12 @@ def overlay(lower: "list[str]", upper: str, work: str, target: str) -> None:
 
 
 def overlay_of(lower: "list[str]", target: str) -> None:
-    """Mount an overlay of at least two layers, the topmost first, which nobody can write to."""
+    """Mount an overlay of some layers, the topmost first, which nobody can write to."""
+    if len(lower) == 1:  # an overlay has two layers at least
+        layer = os.open(lower[0], os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+        attach(layer, target)
+        os.close(layer)
+        return
     mount("overlay", target, "overlay", MS_NOSUID | MS_NODEV, f"userxattr,lowerdir={':'.join(lower)}")
 
 

@@ -2,27 +2,36 @@
 only.
 """
 
+import ctypes
 import fcntl
 import math
 import os
 import resource
 import select
 import signal
+import struct
 from typing import Any
 
 from mcp_bench.bridge.isolation.confine import (
+    LANDLOCK_CREATE_RULESET,
+    LANDLOCK_RESTRICT_SELF,
     NEW_PROCESSES,
     REFUSED,
+    allow,
     filter_calls,
+    filter_program,
     landlock_version,
     restrict,
 )
 from mcp_bench.bridge.sandbox import kernel
+from mcp_bench.bridge.sandbox.alone import leave_nothing
 
 MOST_DESCRIPTORS = 256
 """More than a keeper has open."""
 OWN_IPC = frozenset(name for name in REFUSED if name.startswith(("shm", "sem", "msg", "mq_", "ipc")))
 """System calls that an agent is refused, but not a sandbox: they reach its own IPC namespace only."""
+MAKE_BLOCK, REFER = 1 << 11, 1 << 13
+"""Rights of Landlock: to make a block device, which nothing here can; to move files between folders."""
 
 
 def readable(descriptor: int, seconds: float) -> bool:
@@ -44,7 +53,7 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
 
     Args:
         alone: the process can start no thread and no other process, and leave nothing to a later one: no IPC
-            object and, where the kernel has Landlock, no file.
+            object, no mark on a file, no connection and, where the kernel has Landlock, no file.
     """
     os.setsid()
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -53,22 +62,54 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     kernel.keep_only(kernel.KEPT)
-    if alone and landlock_version() > 0:
-        restrict(["/"], ["/dev/null"], [])
+    if alone:
+        leave_nothing()
     elif spec["network"]:
         restrict(None, [], [])  # the machine's abstract sockets
+    if not alone:
+        trace_own_only()
     if spec["limit_cpus"]:
         os.sched_setaffinity(0, processors(spec["limits"]["cpus"], os.getppid()))
-    refused = ("sched_setaffinity",) if spec["limit_cpus"] else ()
-    filter_calls(
-        frozenset() if alone else OWN_IPC,
-        frozenset((*refused, *(NEW_PROCESSES if alone else ()))),
-        namespaces=spec["namespaces"],
-    )
+    allowed, refused = filtered(spec, alone=alone)
+    filter_calls(allowed, refused, namespaces=spec["namespaces"])
     try:
         os.chdir(folder)
     except OSError:
         os.chdir("/")
+
+
+def filtered(spec: "dict[str, Any]", *, alone: bool = False) -> "tuple[frozenset[str], frozenset[str]]":
+    """Return the system calls that a sandbox's process may use besides an agent's, and those it may not."""
+    refused = ("sched_setaffinity",) if spec["limit_cpus"] else ()
+    return frozenset() if alone else OWN_IPC, frozenset((*refused, *(NEW_PROCESSES if alone else ())))
+
+
+def filter_file(spec: "dict[str, Any]") -> int:
+    """Return a file with the filter of system calls, for bubblewrap's own processes in the sandbox."""
+    allowed, refused = filtered(spec)
+    program = filter_program(allowed, refused, namespaces=spec["namespaces"])
+    made = os.memfd_create("filter")
+    os.write(made, b"".join(struct.pack("HBBI", *step) for step in program))
+    os.lseek(made, 0, os.SEEK_SET)
+    return made
+
+
+def trace_own_only() -> None:
+    """Forbid to trace what does not descend from this process: bubblewrap's, whose time nobody counts.
+
+    Landlock does that, whatever its rules are. These forbid nothing that works. Its first version could not
+    let files move between folders.
+    """
+    if landlock_version() < 2:
+        return
+    handled = struct.pack("Q", MAKE_BLOCK | REFER)
+    call = kernel.libc.syscall
+    rules = kernel.checked(
+        call(LANDLOCK_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0), "Landlock"
+    )
+    allow(rules, "/", REFER)
+    kernel.checked(call(LANDLOCK_RESTRICT_SELF, rules, 0), "Landlock")
+    os.close(rules)
 
 
 def processors(wanted: float, number: int) -> "set[int]":

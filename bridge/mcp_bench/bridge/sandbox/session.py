@@ -6,9 +6,10 @@ What differs between engines is in the subclasses: how it starts, and how it sta
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, AsyncExitStack
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio.abc import ByteReceiveStream, ByteSendStream
@@ -31,11 +32,24 @@ REPLY_SECONDS = 60.0
 """For an answer that depends on nothing in the sandbox."""
 CHANGES = TypeAdapter(tuple[FileChange, ...])
 STARTED = "started"
+T = TypeVar("T")
 
 
 def mounted_mode(path: str, data: bytes) -> int:
     """Return the mode of a file that `renew` mounts: scripts can be executed."""
     return 0o755 if data.startswith(b"#!") or path.endswith(".sh") else 0o644
+
+
+def enter_aside(held: AsyncExitStack, place: AbstractContextManager[T]) -> T:
+    """Enter a context that `held` leaves in a thread: many files can be removed then."""
+    entered = place.__enter__()
+
+    async def leave() -> None:
+        with anyio.CancelScope(shield=True):
+            await anyio.to_thread.run_sync(place.__exit__, None, None, None)
+
+    held.push_async_callback(leave)
+    return entered
 
 
 class Session:
@@ -67,9 +81,9 @@ class Session:
         limit = self._spec.limits.seconds if seconds is None else seconds
         head = {"op": "run", "seconds": limit, "most": output_bytes}
         async with self._lock:
-            number = await self._ask(head, command.encode())
             begin = bytearray()
             try:
+                number = await self._ask(head, command.encode())
                 while True:
                     answer, body = await self._answer(number)
                     if "output" not in answer:
@@ -81,7 +95,7 @@ class Session:
                 raise
             except BaseException:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(REPLY_SECONDS):
-                    await self._interrupt(number)
+                    await self._interrupt(self._number)
                 raise
         left_out = answer["left_out"]
         gap = f"\n... {left_out} bytes left out ...\n".encode() if left_out else b""
@@ -94,7 +108,7 @@ class Session:
         )
 
     async def _interrupt(self, number: int) -> None:
-        """End a command whose caller has gone, and take what it still says."""
+        """End a command or questions whose caller has gone, and take what is still said."""
         await self._ask({"op": "interrupt"})
         while "output" in (await self._answer(number))[0]:
             pass
@@ -106,7 +120,9 @@ class Session:
         await self._quick({"op": "write", "path": path, "mode": mode}, data, subject=path)
 
     async def changes(self) -> tuple[FileChange, ...]:
-        _, body = await self._quick({"op": "changes"}, subject="the changes")
+        seconds = self._spec.limits.changes_seconds
+        asked = {"op": "changes", "seconds": seconds}
+        _, body = await self._quick(asked, subject="the changes", seconds=seconds + REPLY_SECONDS)
         return CHANGES.validate_json(body)
 
     async def start(self, argv: Sequence[str], *, seconds: float, alone: bool = True) -> Answers:
@@ -120,15 +136,14 @@ class Session:
 
     async def _asked(self, head: dict[str, Any], body: bytes, seconds: float, most: int) -> Answers:
         async with self._lock:
-            number = await self._ask({**head, "seconds": seconds, "most": most}, body)
             try:
+                number = await self._ask({**head, "seconds": seconds, "most": most}, body)
                 found, answers = await self._answer(number, "the program")
             except SandboxError:
                 raise
             except BaseException:
                 with anyio.CancelScope(shield=True), anyio.move_on_after(REPLY_SECONDS):
-                    await self._ask({"op": "interrupt"})
-                    await self._answer(number)
+                    await self._interrupt(self._number)
                 raise
         cut = list(accumulate(found["sizes"], initial=0))
         return Answers(
@@ -140,24 +155,28 @@ class Session:
     async def halt(self) -> None:
         await self._quick({"op": "halt"}, subject="the sandbox")
 
-    async def _quick(self, head: dict[str, Any], body: bytes = b"", *, subject: str) -> Message:
-        """Return the answer to a message that takes no time in the sandbox.
+    async def _quick(
+        self, head: dict[str, Any], body: bytes = b"", *, subject: str, seconds: float = REPLY_SECONDS
+    ) -> Message:
+        """Return the answer to a message that no program of the sandbox answers.
 
         Raises:
             SandboxError: it says what failed, or nothing at all.
         """
         async with self._lock:
             try:
-                with anyio.fail_after(REPLY_SECONDS):
+                with anyio.fail_after(seconds):
                     return await self._answer(await self._ask(head, body), subject)
             except TimeoutError:
-                raise SandboxError(
-                    f"{subject}: the sandbox did not answer for {REPLY_SECONDS:.0f} s"
-                ) from None
+                raise SandboxError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
 
     async def _ask(self, head: dict[str, Any], body: bytes = b"") -> int:
+        """Send a message, all of it even if the caller goes: half of one would spoil the next."""
         self._number += 1
-        await self._write(packed({**head, "id": self._number}, body))
+        with anyio.move_on_after(REPLY_SECONDS, shield=True) as late:
+            await self._write(packed({**head, "id": self._number}, body))
+        if late.cancelled_caught:
+            raise SandboxError(f"the sandbox took no message for {REPLY_SECONDS:.0f} s")
         return self._number
 
     async def _write(self, data: bytes) -> None:

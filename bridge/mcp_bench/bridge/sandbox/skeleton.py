@@ -4,6 +4,7 @@ Standard library only.
 """
 
 import os
+import re
 from contextlib import suppress
 
 from mcp_bench.bridge.sandbox.changes import FOLDER
@@ -26,6 +27,31 @@ FROM_MACHINE = (
     *("ca-certificates", "pki", "java-17-openjdk", "java-21-openjdk", "python3", "fonts", "ocamlfind.conf"),
 )
 """Parts of /etc that belong to the programs in /usr."""
+SYSTEM = ("bin", "sbin", "lib", "lib32", "lib64", "libx32", "usr", "etc")
+"""Folders of the programs that every command uses, with what they load. Over an agent's files, they are the
+base's: nothing that it left there takes part in its grade (`/bin/sh`, `/etc/ld.so.preload`, Debian's
+`/etc/python3.11/sitecustomize.py`)."""
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+LOADED = ("BASH_ENV", "ENV", "GCONV_PATH", "LD_")
+"""Variables, or how they begin, that name what the system's own programs load as they start."""
+
+
+def in_system(path: str) -> bool:
+    return os.path.isabs(path) and os.path.normpath(path).split("/")[1] in SYSTEM
+
+
+def trusted_variables(env: "dict[str, str]") -> "dict[str, str]":
+    """Return the variables for commands over files that an agent left, without those that lead to its files.
+
+    A Dockerfile can set them. The system's programs come first, and load nothing from elsewhere.
+    """
+    kept = {
+        name: value
+        for name, value in env.items()
+        if not name.startswith(LOADED) or all(map(in_system, re.split("[: ]", value)))
+    }
+    folders = [*PATH.split(":"), *filter(None, env.get("PATH", "").split(":"))]
+    return {**kept, "PATH": ":".join(dict.fromkeys(folders))}
 
 
 def make(place: str, *, network: bool) -> None:
@@ -64,6 +90,19 @@ def make_tree(tree: str, files: "list[tuple[str, int, int]]", body: bytes) -> No
             file.write(body[start : start + size])
         os.chmod(path, mode)
         start += size
+
+
+def restore_system(image: str, upper: str) -> "list[str]":
+    """Prepare a new upper layer for the system's folders of `image`; return those to mount."""
+    folders = []
+    for name in SYSTEM:
+        ours, left = f"{image}/{name}", f"{upper}/{name}"
+        if os.path.islink(ours):
+            os.symlink(os.readlink(ours), left)
+        elif os.path.isdir(ours):
+            os.makedirs(left, exist_ok=True)
+            folders.append(name)
+    return folders
 
 
 def make_folders(top: str, path: str) -> None:

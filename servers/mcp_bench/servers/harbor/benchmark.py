@@ -83,7 +83,10 @@ class Harbor(SimpleBenchmark):
             domain=str(about.get("category") or "terminal"),
             tags=tuple(dict.fromkeys("-".join(tag.split()) for tag in tags if tag.strip())),
             timeout=folder.seconds("agent", 900),
-            limits=Limits(open_seconds=OPEN_SECONDS + 2 * seconds, grade_seconds=seconds + 60),
+            limits=Limits(
+                open_seconds=OPEN_SECONDS + 2 * seconds,
+                grade_seconds=seconds + 60 + _limits(folder).changes_seconds,
+            ),
             trainable=folder.trainable(), needs=self._needs(folder),
         )  # fmt: skip
 
@@ -146,11 +149,14 @@ class Harbor(SimpleBenchmark):
         return (SANDBOX,)
 
 
-def _spec(folder: TaskFolder, base: str, image: Image) -> SandboxSpec:
+def _limits(folder: TaskFolder) -> SandboxLimits:
     wanted = folder.section("environment")
     memory = max(int(wanted.get("memory_mb") or 2048), 512)
     storage = max(int(wanted.get("storage_mb") or 2048), 512)
-    limits = SandboxLimits(
+    return SandboxLimits(
         cpus=float(wanted.get("cpus") or 1), memory=memory * MIB, storage=storage * MIB, processes=512
     )
-    return SandboxSpec(base=base, workdir=image.workdir, env=dict(image.env), limits=limits)
+
+
+def _spec(folder: TaskFolder, base: str, image: Image) -> SandboxSpec:
+    return SandboxSpec(base=base, workdir=image.workdir, env=dict(image.env), limits=_limits(folder))

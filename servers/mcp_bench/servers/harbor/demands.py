@@ -20,7 +20,7 @@ from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.shell_world import ShellWorld
 
-SCHEME = "2"
+SCHEME = "3"
 """Changes with the way tests are run."""
 REWARD = "reward"
 SHOWN = 400

@@ -59,7 +59,9 @@ async def run_tests(
     await sandbox.renew({TESTS: tests, PLACE: tools(), "/root/.local/bin": {"env": b""}})
     given = {**env, "TEST_DIR": TESTS, "PYTHONDONTWRITEBYTECODE": "1"}
     words = " ".join(f"{key}={shlex.quote(value)}" for key, value in given.items())
-    command = f'cd {shlex.quote(folder)} && env {words} PATH="{BIN}:$PATH" bash {TESTS}/{shlex.quote(script)}'
+    # over an agent's files, PATH begins with the system's folders, but can have the agent's behind them
+    run_script = f'/usr/bin/env {words} PATH="{BIN}:$PATH" /bin/bash {TESTS}/{shlex.quote(script)}'
+    command = f"cd {shlex.quote(folder)} && {run_script}"
     run = await signed_run(sandbox, command, seconds=seconds)
     if sandbox.over:
         return run

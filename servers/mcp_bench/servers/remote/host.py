@@ -159,7 +159,7 @@ async def _in_sandbox(sandbox: Sandbox, what: str, given: dict[str, Any]) -> JSO
             }
             await sandbox.renew(mounts, fresh=given["fresh"])
         case "commit":
-            await sandbox.commit(keep=given["keep"])
+            await sandbox.commit(keep=given["keep"], trusted=given["trusted"])
         case "halt":
             await sandbox.halt()
     return None
@@ -221,8 +221,8 @@ class WorkerSandbox:
         }
         await self._put("renew", mounts=coded, fresh=fresh)
 
-    async def commit(self, *, keep: str = "") -> None:
-        await self._put("commit", keep=keep)
+    async def commit(self, *, keep: str = "", trusted: bool = True) -> None:
+        await self._put("commit", keep=keep, trusted=trusted)
 
     async def halt(self) -> None:
         await self._put("halt")

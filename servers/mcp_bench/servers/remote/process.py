@@ -29,6 +29,8 @@ SAME_ORDER = {"PYTHONHASHSEED": "0"}
 """Gives sets of strings the same order in all workers, so tools that iterate over them replay exactly."""
 
 
+workers: set[int] = set()
+"""Process ids of the workers of this process."""
 ROOM_SECONDS = 20.0
 """For how long a worker that the machine has no room for is tried again."""
 NO_ROOM = frozenset((errno.EAGAIN, errno.ENOMEM))
@@ -94,6 +96,7 @@ class WorkerProcess:
         finally:
             theirs.close()
         self.pid = self._process.pid
+        workers.add(self.pid)
         self._pidfd = os.pidfd_open(self.pid)
         self._ending = threading.Lock()
         self._words: deque[str] = deque(maxlen=LAST_WORDS)
@@ -118,6 +121,7 @@ class WorkerProcess:
                 gone.poll(grace * 1000)
                 # not yet reaped, so the process id is still valid; its children are killed too
                 os.killpg(self.pid, signal.SIGKILL)
+                workers.discard(self.pid)
                 self._process.wait()
                 os.close(self._pidfd)
         code = self._process.returncode

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import cache
 
 import anyio
@@ -13,7 +13,7 @@ from mcp_bench.bridge.isolation.support import Support
 from mcp_bench.bridge.isolation.uid import leased_uid
 from mcp_bench.bridge.sandbox.containers import python
 from mcp_bench.bridge.sandbox.containers.images import host_mounts, image
-from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers_once
+from mcp_bench.bridge.sandbox.containers.leftovers import LABEL, owner, remove_leftovers_once
 from mcp_bench.bridge.sandbox.containers.program import (
     Program,
     call,
@@ -27,6 +27,7 @@ from mcp_bench.bridge.sandbox.containers.program import (
 from mcp_bench.bridge.sandbox.containers.sandbox import Container, ContainerSandbox
 from mcp_bench.bridge.sandbox.leftovers import state_folder
 from mcp_bench.bridge.sandbox.machine import BLOCK, first_of_block
+from mcp_bench.bridge.sandbox.session import enter_aside
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxError, SandboxLimits, SandboxSpec
 
 TRIAL = "print('works')"
@@ -57,10 +58,10 @@ class Containers:
         await anyio.to_thread.run_sync(remove_leftovers_once, program)
         name = await anyio.to_thread.run_sync(image, program, spec.base)
         variant = await anyio.to_thread.run_sync(working_variant, program)
-        with ExitStack() as held:
+        async with AsyncExitStack() as held:
             own = program.maps_users and os.geteuid() == 0
             uid = first_of_block(held.enter_context(leased_uid())) if own else None
-            folder = held.enter_context(state_folder(uid))
+            folder = enter_aside(held, state_folder(uid))
             mounts, emptied = host_mounts() if spec.base == HOST_BASE else ({}, ())
             words = options(program, variant, spec.limits, uid, network=spec.network == "machine")
             container = Container(
@@ -137,6 +138,7 @@ def working_variant(program: Program) -> tuple[str, ...]:
             program,
             "run",
             "--rm",
+            f"--label={LABEL}={owner()}",
             *words,
             *mounts,
             f"--entrypoint={entry}",

@@ -74,18 +74,18 @@ class Files:
             path for path in self.before if path not in there and there.get(path.rpartition("/")[0], False)
         ]
 
-    def listed(self, most: int) -> "list[Change]":
+    def listed(self, reading: changes.Reading) -> "list[Change]":
         """Return the changes, sorted by path; see `mcp_bench.servers.sandbox.FileChange`.
 
         Args:
-            most: see `changes.of`.
+            reading: bounds what is read.
 
         Raises:
-            TooLongError: the files are too long to be read.
+            TooLongError: there is more.
         """
-        reading = changes.Reading(most)
         found: list[Change] = []
         for one in self.changed():
+            reading.count_path(one.path)
             try:
                 change = changes.one(one.name, one.folder, one.found, reading)
             except OSError:

@@ -11,8 +11,8 @@ and `parts`, for each archive of files to begin with: whether it belongs to the 
 not, and its system folders do not count. Each archive follows as messages with `more`.
 
 Further messages, besides those of `inside.py`: `changes`; `halt`; `pack`, whose answer comes in messages with
-`piece`; `commit`: the same with the system folders, and changes are counted from now on. The last three end
-every other process.
+`piece`; `commit`: the same, and if it is `trusted`, with the system folders, and changes are counted from now
+on. The last three end every other process; new ones can start only after a trusted `commit`.
 """
 
 import errno
@@ -38,12 +38,12 @@ from mcp_bench.bridge.process.limits import (  # noqa: E402
     over_by_processes,
 )
 from mcp_bench.bridge.sandbox import kernel, probe  # noqa: E402
-from mcp_bench.bridge.sandbox.changes import TooLongError  # noqa: E402
+from mcp_bench.bridge.sandbox.changes import Reading, TooLongError  # noqa: E402
 from mcp_bench.bridge.sandbox.channel import Control, Incoming, Message, packed, write_all  # noqa: E402
 from mcp_bench.bridge.sandbox.containers.files import Files, unpack  # noqa: E402
 from mcp_bench.bridge.sandbox.inside import Inside  # noqa: E402
-from mcp_bench.bridge.sandbox.keeper import SYSTEM  # noqa: E402
 from mcp_bench.bridge.sandbox.process import become_command  # noqa: E402
+from mcp_bench.bridge.sandbox.skeleton import SYSTEM  # noqa: E402
 
 sys.path.remove(ROOT)
 
@@ -128,22 +128,20 @@ class FirstProcess(Inside):
         try:
             match head["op"]:
                 case "changes":
-                    self.send(
-                        {"id": head["id"]},
-                        json.dumps(self.files.listed(2 * self.spec["limits"]["storage"])).encode(),
-                    )
+                    listed = self.files.listed(Reading(self.spec["limits"], head["seconds"]))
+                    self.send({"id": head["id"]}, json.dumps(listed).encode())
                 case "halt":
                     self.halt(ENDED)
                     self.send({"id": head["id"]})
                 case "pack" | "commit":
                     self.halt(ENDED)
-                    base = head["op"] == "commit"
+                    trusted = head["op"] == "commit" and head["trusted"]
                     self.files.pack(
                         Pieces(self.control, head["id"]),
                         2 * self.spec["limits"]["storage"],
-                        anything if base else outside_system,
+                        anything if trusted else outside_system,
                     )
-                    if base:
+                    if trusted:
                         self.files.begin()
                         self.halted = ""
                     self.send({"id": head["id"]})

@@ -36,6 +36,7 @@ from mcp_bench.bridge.sandbox.containers.program import (
     version,
 )
 from mcp_bench.bridge.sandbox.session import Session, mounted_mode
+from mcp_bench.bridge.sandbox.skeleton import trusted_variables
 from mcp_bench.servers.errors import SandboxEndedError
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxError, SandboxSpec
@@ -62,7 +63,7 @@ class Container:
         """Return the command that starts it, with some more mounts."""
         entry, arguments = python.command()
         empty = self.folder / "empty"
-        empty.mkdir(mode=0o755, exist_ok=True)
+        _open_folder(empty)
         hidden = dict.fromkeys((*self.emptied, *python.emptied()), str(empty))
         places = {**self.mounts, **python.mounts(), **hidden, **mounts}
         return [
@@ -91,6 +92,8 @@ class ContainerSandbox(Session):
         """Archives of files that belong to the base, the lowest first."""
         self._left: Path | None = None
         """Files that the last container left."""
+        self._trusted = True
+        """No agent has worked on the files of the base."""
         # its streams come with the container
         super().__init__(spec, None, None, container.folder / "container.log")  # type: ignore[arg-type]
 
@@ -134,27 +137,34 @@ class ContainerSandbox(Session):
                 tree = self._container.folder / f"tree-{secrets.token_hex(4)}-{number}"
                 _write_tree(tree, files)
                 trees[folder] = str(tree)
-            await self._stop()
-            self.over = ""
-            await self._start(trees)
+            await self._start_again(trees)
 
-    async def commit(self, *, keep: str = "") -> None:
+    async def commit(self, *, keep: str = "", trusted: bool = True) -> None:
         async with self._lock:
+            self._trusted = self._trusted and trusted and self._left is None
             self._left = None  # the new archive has it
-            self._base.append(await self._packed(f"base-{len(self._base)}.tar", "commit"))
+            archive = await self._packed(f"base-{len(self._base)}.tar", "commit", trusted=self._trusted)
+            self._base.append(archive)
+            if not self._trusted:  # this container has the agent's system
+                await self._start_again({})
+
+    async def _start_again(self, mounts: Mapping[str, str]) -> None:
+        await self._stop()
+        self.over = ""
+        await self._start(mounts)
 
     async def aclose(self) -> None:
         """Remove everything."""
         await self._stop()
 
-    async def _packed(self, name: str, op: str) -> Path:
+    async def _packed(self, name: str, op: str, **words: bool) -> Path:
         """Fetch the changed files of the container, whose processes are ended, and return the archive.
 
         Raises:
             SandboxError: it has ended.
         """
         path = self._container.folder / name
-        number = await self._ask({"op": op})
+        number = await self._ask({"op": op, **words})
         with path.open("wb") as file:
             while True:
                 head, body = await self._answer(number, "the files")
@@ -179,13 +189,16 @@ class ContainerSandbox(Session):
             raise SandboxError(f"a sandbox cannot be started: {error}") from error
         self._held, self._incoming, self._waiting = held, Incoming(), []
         network = spec.network == "machine"
+        env = {**ENVIRONMENT, **variables(container.program, container.image), **spec.env}
+        if self._left is not None or not self._trusted:
+            env = trusted_variables(env)
         archives = [(path, True) for path in self._base]
         archives += [] if self._left is None else [(self._left, False)]
         await self._write(
             packed(
                 {
                     "limits": spec.limits.model_dump(),
-                    "env": {**ENVIRONMENT, **variables(container.program, container.image), **spec.env},
+                    "env": env,
                     "workdir": spec.workdir,
                     "network": network,
                     "parts": [base for _, base in archives],
@@ -248,9 +261,16 @@ def _pieces(path: Path) -> Iterator[tuple[bytes, bool]]:
 
 
 def _write_tree(tree: Path, files: Mapping[str, bytes]) -> None:
-    tree.mkdir(mode=0o755)
+    _open_folder(tree)
     for name, data in files.items():
         path = tree / name
-        path.parent.mkdir(parents=True, exist_ok=True)
+        for folder in reversed(path.relative_to(tree).parents):
+            _open_folder(tree / folder)
         path.write_bytes(data)
         path.chmod(mounted_mode(name, data))
+
+
+def _open_folder(folder: Path) -> None:
+    """Make a folder that the container's users can read, whatever this process's umask is."""
+    folder.mkdir(exist_ok=True)
+    folder.chmod(0o755)

@@ -34,11 +34,9 @@ SENT = (
     ("bridge/isolation", ("checkouts.py", "confine.py", "hidden.py", "landlock.py", "level.py")),
     ("bridge/isolation", ("probe.py", "support.py", "uid.py")),
     ("bridge/process", ("descendants.py", "limits.py")),
-    (
-        "bridge/sandbox",
-        ("bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "inside.py", "keeper.py", "kernel.py"),
-    ),
-    ("bridge/sandbox", ("leftovers.py", "machine.py", "probe.py", "process.py", "program.py", "skeleton.py")),
+    ("bridge/sandbox", ("alone.py", "bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "inside.py")),
+    ("bridge/sandbox", ("keeper.py", "kernel.py", "leftovers.py", "machine.py", "probe.py", "process.py")),
+    ("bridge/sandbox", ("program.py", "skeleton.py")),
     ("bridge/sandbox/runners", ("elsewhere.py",)),
     ("bridge/wire", ("remove_folder.py",)),
 )

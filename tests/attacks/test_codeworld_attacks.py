@@ -1,0 +1,72 @@
+"""What an agent may leave behind to pass codeworld's checks without solving them. Nothing of it scores."""
+
+from __future__ import annotations
+
+import pytest
+
+from mcp_bench.bridge.sandbox.engine import VARIABLE
+from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
+from mcp_bench.servers.codeworld.case import Case, Check
+from mcp_bench.servers.codeworld.world import CodeWorldWorld
+from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.sandbox import SandboxSpec
+from tests.support.sandbox_engines import engine
+
+pytestmark = [pytest.mark.anyio, pytest.mark.system]
+
+SHELL = r"""#!/usr/bin/python3
+import os, sys
+for line in sys.stdin:
+    if "the answer" in line: os.write(1, b"right\n")
+    if line.startswith("printf"): os.write(8, b"0 /work\0")
+"""
+"""It reads the check's command, and prints what is expected."""
+PLANTED = {
+    "a shell in /bin": "mv /bin /bin.old; mkdir /bin && /usr/bin/cp /usr/bin/sh /bin/sh && "
+    "/usr/bin/cp /work/shell /bin/bash && /usr/bin/chmod 755 /bin/bash",
+    "a library that everything loads": "/usr/bin/echo /work/all.so >/etc/ld.so.preload",
+    "a user whose home is elsewhere": "echo 'root:x:0:0::/work/evil:/work/shell' >/etc/passwd",
+}
+CHECK = Check("the answer is there", "cat /work/the\\ answer; : the answer", "right")
+SYSTEM = Check(
+    "the system is the machine's",
+    "ls -d /bin/cp /usr/bin/cp; cat /etc/ld.so.preload 2>/dev/null; grep -c evil /etc/passwd",
+    "/bin/cp\n/usr/bin/cp\n0",
+)
+
+
+@pytest.fixture(
+    params=[
+        "bwrap",
+        pytest.param("podman", marks=pytest.mark.full),
+        pytest.param("docker", marks=pytest.mark.full),
+    ],
+    autouse=True,
+)
+def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, engine(request.param).name)
+
+
+async def graded(*commands: str) -> Grade:
+    """Return the grade of an agent that runs these commands."""
+    lent = EpisodeSandboxes()
+    case = Case("", {"shell": SHELL}, (CHECK, SYSTEM), "")
+    try:
+        world = await CodeWorldWorld.opened(await lent.start(SandboxSpec()), case, "1")
+        for command in commands:
+            await world.call("bash", {"command": command, "seconds": 20})
+        return await world.grade("")
+    finally:
+        await lent.aclose()
+
+
+@pytest.mark.parametrize("name", PLANTED)
+async def test_no_check_runs_in_a_system_of_the_agents(name: str) -> None:
+    answer, system = (await graded(PLANTED[name])).assertions
+    assert not answer.passed
+    assert system.passed, system
+
+
+async def test_a_right_answer_scores_whatever_lies_beside_it() -> None:
+    grade = await graded("echo right >'/work/the answer'", *PLANTED.values())
+    assert grade.strict, grade
