@@ -125,6 +125,12 @@ def test_broken_rows_are_named_by_file_and_line(tmp_path: Path) -> None:
         read_rows(files[:1])
 
 
+def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:
+    (tmp_path / "rows.parquet").write_bytes(b"PAR1\xae")
+    with pytest.raises(WrongUseError, match=r"rows.parquet is Parquet, .* a name with .jsonl"):
+        read_rows([tmp_path / "rows.parquet"])
+
+
 def test_empty_and_missing_files_are_reported(tmp_path: Path) -> None:
     with pytest.raises(WrongUseError, match=r"no row in .*empty.jsonl"):
         read_rows([write(tmp_path / "empty.jsonl")])

@@ -1,8 +1,11 @@
 """`mcp-bench import` of valid and malformed rows: its output and the stored recordings."""
 
 import json
+import logging
 import sqlite3
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,6 +18,7 @@ from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.importers import store
+from mcp_bench.recorder.importers.run import Defaults, import_paths
 from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
@@ -239,12 +243,19 @@ def test_ids_and_results_are_normalised(bench_home: Path, invoke: Invoke, tmp_pa
         ]
 
 
+def test_the_format_is_that_of_the_first_row_that_can_be_read(invoke: Invoke, tmp_path: Path) -> None:
+    document = imported(invoke, write(tmp_path / "rows.jsonl", b"garbage", GOOD), code=1)
+    assert (document["format"], document["imported"]) == ("openai", 1)
+    assert document["bad"][0]["where"] == "line 1"
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [
         (["nowhere.jsonl"], WrongUseError, "nowhere.jsonl does not exist"),
         (["rows.jsonl", "--format", "opnai"], UnknownNameError, "did you mean openai"),
         (["odd.jsonl"], WrongUseError, "use --format"),
+        (["list.jsonl"], WrongUseError, r"list.jsonl (line 1: the row is not a JSON object): use --format"),
         (["empty"], WrongUseError, "nothing to import"),
         (["empty", "--format", "codex"], WrongUseError, "rollout-*.jsonl"),
     ],
@@ -260,6 +271,7 @@ def test_wrong_use(
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "rows.jsonl", GOOD)
     write(tmp_path / "odd.jsonl", {"text": "x"})
+    write(tmp_path / "list.jsonl", [GOOD])
     (tmp_path / "empty").mkdir()
     result = invoke(import_, *options)
     assert isinstance(result.exception, kind), result.exception
@@ -285,20 +297,26 @@ def test_a_damaged_file_is_reported(invoke: Invoke, tmp_path: Path, name: str, f
     assert document["bad"][0]["reason"]
 
 
-def test_an_import_that_begins_while_another_ends_leaves_its_runs(
+def test_an_import_waits_for_another(
     bench_home: Path, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its runs are written and closed, and not in the store yet."""
+    """It begins when the runs of the first are written and closed, and not in the store yet."""
     first = write(tmp_path / "first.jsonl", GOOD)
-    second = write(tmp_path / "second.jsonl", {**GOOD, "messages": GOOD["messages"][:3]})
-    enter = store.ledger_of
+    second = write(tmp_path / "second.jsonl", GOOD, {**GOOD, "messages": GOOD["messages"][:3]})
+    enter, waits, others = store.ledger_of, threading.Event(), []
 
     def meanwhile(*arguments: Any) -> Any:
         monkeypatch.setattr(store, "ledger_of", enter)
-        imported(invoke, second, "--benchmark", "desk")
+        others.append(pool.submit(import_paths, [second], None, Defaults(benchmark="desk")))
+        others[0].add_done_callback(lambda _: waits.set())
+        assert waits.wait(120)
         return enter(*arguments)
 
     monkeypatch.setattr(store, "ledger_of", meanwhile)
-    imported(invoke, first, "--benchmark", "desk")
+    monkeypatch.setattr(logging.getLogger(store.__name__), "warning", lambda *_: waits.set())
+    with ThreadPoolExecutor(1) as pool:
+        imported(invoke, first, "--benchmark", "desk")
+        outcome = others[0].result()
+    assert (outcome.imported, outcome.known) == (1, 1)
     assert len(episodes(bench_home)) == 2
     assert not (bench_home / "importing").exists()

@@ -95,6 +95,8 @@ def test_grouping(invoke: Invoke) -> None:
     assert [(r["agent"], r["split"], r["benchmark"], r["partial"]) for r in by_agent] == [
         ("codex", "*", "agentdojo", 0.5), ("oracle", "train", "agentdojo", 0.2),
     ]  # fmt: skip
+    text = invoke(report, "--by", "agent, agent").output
+    assert text == invoke(report, "--by", "agent").output
     result = invoke(report, "--by", "agnt")
     assert isinstance(result.exception, UnknownNameError)
     assert "agent" in str(result.exception)

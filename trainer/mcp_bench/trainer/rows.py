@@ -74,6 +74,10 @@ def _lines(path: Path) -> Iterator[tuple[str, bytes]]:
     number = 0
     try:
         with open_plain(path) as file:
+            if path.suffix == ".parquet":
+                raise WrongUseError(
+                    f"{path} is Parquet, and training reads JSON lines: export the data to a name with .jsonl"
+                )
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     yield f"{path}:{number}", line

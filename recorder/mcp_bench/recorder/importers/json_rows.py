@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,9 @@ from mcp_bench.recorder.importers.attempt import Attempt, RowError
 ROW_BYTES = 128 << 20
 """Maximum size of a row, unpacked: a line, or a file in an archive."""
 LINE_PATTERNS = ("*.jsonl", "*.jsonl.gz", "*.jsonl.zst", "*.ndjson", "*.parquet")
+
+FEW = 100
+"""Rows among which a file's format is looked for."""
 
 _PARQUET = b"PAR1"
 
@@ -31,12 +36,30 @@ def rows(path: Path, read: Callable[[dict[str, Any]], Iterable[Attempt]]) -> Ite
 
 
 def first(path: Path) -> dict[str, Any]:
-    """Return the first row, or an empty dict if it cannot be read or is not an object."""
+    """Return the first row that can be read, of the first few; an empty dict if there is none."""
     try:
-        _, load = next(_loads(path))
-        return load()
-    except (OSError, RowError, StopIteration, ValueError, RecursionError, MemoryError):
-        return {}
+        for _, load in islice(_loads(path), FEW):
+            with suppress(RowError):
+                return load()
+    except (OSError, RowError, ValueError, RecursionError, MemoryError):
+        pass
+    return {}
+
+
+def fault(path: Path) -> str:
+    """Return why the first row cannot be read; an empty text if it can, or if the file has other patterns."""
+    if not any(path.match(pattern) for pattern in LINE_PATTERNS):
+        return ""
+    try:
+        for where, load in _loads(path):
+            try:
+                load()
+            except RowError as error:
+                return f"{where}: {error}"
+            return ""
+    except (OSError, RowError) as error:
+        return str(error)
+    return "it is empty"
 
 
 def parse(data: bytes, *, nan_is_null: bool = False) -> Any:

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from mcp_bench.recorder.importers import Importer, Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
-from mcp_bench.recorder.importers.store import ImportedRuns, known_episodes
+from mcp_bench.recorder.importers.json_rows import fault
+from mcp_bench.recorder.importers.store import ImportedRuns
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load, registered
 
@@ -78,7 +79,7 @@ def import_paths(paths: Sequence[Path], form: str | None, defaults: Defaults) ->
             raise WrongUseError(f"{path} does not exist")
     importer = _importer(form) if form is not None else guess(paths)
     outcome = Outcome(importer.name)
-    with ImportedRuns(importer.name, known_episodes()) as runs:
+    with ImportedRuns(importer.name) as runs:
         for path in _files(paths, importer):
             for row in _rows(importer, path, outcome):
                 _add(row, path, runs, outcome, defaults)
@@ -110,7 +111,9 @@ def guess(paths: Sequence[Path]) -> Importer:
             both = " and ".join(importer.name for importer in sure)
             raise WrongUseError(f"{file} could be {both}: choose one with --format")
     known = ", ".join(sorted(registered("importer")))
-    raise WrongUseError(f"cannot detect the format of {candidates[0][0]}: use --format with one of {known}")
+    file = candidates[0][0]
+    why = f" ({reason})" if (reason := fault(file)) else ""
+    raise WrongUseError(f"cannot detect the format of {file}{why}: use --format with one of {known}")
 
 
 def _importer(name: str) -> Importer:

@@ -7,6 +7,7 @@ connection ever carried them.
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import logging
 import os
@@ -44,15 +45,10 @@ class ImportedRuns:
     leaves nothing behind.
     """
 
-    def __init__(self, form: str, known: set[str]) -> None:
-        """Prepare an import.
-
-        Args:
-            form: name of the format.
-            known: digests and ids of the episodes in the store, from `known_episodes`.
-        """
+    def __init__(self, form: str) -> None:
+        """Prepare an import of a format."""
         self._form = form
-        self._known = known
+        self._known: set[str] = set()
         self._fresh: set[tuple[str, str | None]] = set()
         """Digest and source's id of each attempt of this import."""
         self._aside = home() / "importing" / new_id("import")
@@ -108,6 +104,8 @@ class ImportedRuns:
             ) from error
         # the runs' own locks are open before they are moved into the store
         self._lock = take_lock(self._aside / LOCK)
+        self._turn = _turn()
+        self._known = known_episodes()
         return self
 
     def __exit__(
@@ -118,6 +116,7 @@ class ImportedRuns:
                 folder.close()
         shutil.rmtree(self._aside, ignore_errors=True)
         os.close(self._lock)
+        os.close(self._turn)
         with contextlib.suppress(OSError):
             self._aside.parent.rmdir()
 
@@ -143,6 +142,17 @@ class ImportedRuns:
         slot = (folder.id, attempt.task, attempt.seed)
         self._repeats[slot] = self._repeats.get(slot, -1) + 1
         return self._repeats[slot]
+
+
+def _turn() -> int:
+    """Wait until no other import runs: both would store what both find. Return the lock's descriptor."""
+    lock = os.open(home() / "importing.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        _log.warning("waiting for another import")
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    return lock
 
 
 def known_episodes() -> set[str]:

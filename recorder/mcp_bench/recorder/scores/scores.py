@@ -105,12 +105,12 @@ def measured_score(score: Mapping[str, Any] | None) -> str:
 
 
 def groups(by: str) -> list[str]:
-    """Parse a comma-separated `--by` value.
+    """Parse a comma-separated `--by` value. A name that is there twice counts once.
 
     Raises:
         UnknownNameError: a name is not in `GROUPS`.
     """
-    names = [name.strip() for name in by.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in by.split(",") if name.strip()))
     for name in names:
         if name not in GROUPS:
             raise UnknownNameError("group", name, GROUPS)
