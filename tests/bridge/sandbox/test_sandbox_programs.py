@@ -55,6 +55,12 @@ async def test_questions_are_answered_one_after_the_other(sandbox: Sandbox) -> N
     assert (await sandbox.ask([b"again"], seconds=30)).bodies == (b"niaga",)
 
 
+async def test_a_program_can_stop_reading_and_answer(sandbox: Sandbox) -> None:
+    await started(sandbox, "os.close(0); put(b'anyway'); time.sleep(600)")
+    assert (await sandbox.ask([bytes(1 << 20)], seconds=30)).bodies == (b"anyway",)
+    assert (await sandbox.run("echo alive")).output == "alive\n"
+
+
 async def test_the_clock_counts_processors_not_time(sandbox: Sandbox) -> None:
     await started(sandbox, "while True:\n b = float(get()); burn(b); put(b''); burn(b)")
     slept = await sandbox.ask([b"0"], seconds=30)
