@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import pytest
 
 from mcp_bench.bridge.sandbox.engine import VARIABLE
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.codeworld.case import Case, Check
+from mcp_bench.servers.codeworld.families import git_history
 from mcp_bench.servers.codeworld.world import CodeWorldWorld
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.sandbox import SandboxSpec
@@ -35,6 +38,24 @@ SYSTEM = Check(
 )
 
 
+CASE = Case("", {"shell": SHELL}, (CHECK, SYSTEM), "")
+FORGES = """cat >.git/evil <<'END'
+#!/bin/sh
+read -r _ _ _ above _ </proc/$PPID/stat
+printf '{expected}' >/proc/$above/fd/1
+kill -PIPE $PPID
+END
+chmod +x .git/evil && {way}"""
+"""A program that git starts prints what is expected where the check prints, and ends git."""
+WAYS = {
+    "a setting of the repository": "git config core.fsmonitor /work/.git/evil",
+    "a setting of the user": "git config --global core.fsmonitor /work/.git/evil",
+    "a hook": "mkdir -p .git/hooks && cp .git/evil .git/hooks/post-index-change && touch part*.txt",
+    "a folder of settings elsewhere": "git config core.fsmonitor /work/.git/evil && mkdir .git/common && "
+    "cp -r .git/config .git/objects .git/refs .git/common && echo common >.git/commondir",
+}
+
+
 @pytest.fixture(
     params=[
         "bwrap",
@@ -47,10 +68,9 @@ def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv(VARIABLE, engine(request.param).name)
 
 
-async def graded(*commands: str) -> Grade:
+async def graded(*commands: str, case: Case = CASE) -> Grade:
     """Return the grade of an agent that runs these commands."""
     lent = EpisodeSandboxes()
-    case = Case("", {"shell": SHELL}, (CHECK, SYSTEM), "")
     try:
         world = await CodeWorldWorld.opened(await lent.start(SandboxSpec()), case, "1")
         for command in commands:
@@ -70,3 +90,19 @@ async def test_no_check_runs_in_a_system_of_the_agents(name: str) -> None:
 async def test_a_right_answer_scores_whatever_lies_beside_it() -> None:
     grade = await graded("echo right >'/work/the answer'", *PLANTED.values())
     assert grade.strict, grade
+
+
+@pytest.mark.parametrize("name", WAYS)
+async def test_no_check_of_a_repository_starts_a_program_of_the_agents(name: str) -> None:
+    case = git_history.make(Random(1), 1)
+    forges = FORGES.format(expected=case.checks[1].expected.replace("\n", "\\n"), way=WAYS[name])
+    lost, parts = (await graded(f"cd /work && {forges}", case=case)).assertions
+    assert not lost.passed
+    assert not parts.passed, parts
+
+
+@pytest.mark.parametrize("level", [1, 2, 3])
+async def test_a_repaired_repository_scores_whatever_its_settings_are(level: int) -> None:
+    case = git_history.make(Random(level), level)
+    settings = "cd /work && git config user.name Eve && git config core.fsmonitor true"
+    assert (await graded(settings, case.solution, case=case)).strict

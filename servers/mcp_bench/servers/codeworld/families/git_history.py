@@ -10,6 +10,11 @@ START = (
     "git init -q -b main . && git config user.name Ada && git config user.email ada@example.org && "
     "export GIT_AUTHOR_DATE='2026-01-05T10:00:00Z' GIT_COMMITTER_DATE='2026-01-05T10:00:00Z'"
 )
+PLAIN = (
+    "cd /work && export GIT_CONFIG_GLOBAL=/dev/null && rm -rf .git/config .git/config.worktree .git/commondir && "
+    r"printf '[core]\nrepositoryformatversion = 0\nbare = false\nhooksPath = /dev/null\n' >.git/config"
+)
+"""How each check begins: settings of a repository can name programs that git starts."""
 
 
 def make(rng: random.Random, level: int) -> Case:
@@ -25,9 +30,9 @@ def make(rng: random.Random, level: int) -> Case:
         )
         solution = "cd /work && git reset -q --hard $(git reflog --format=%H | sed -n 2p)"
         checks = [
-            Check("main has the four commits", "cd /work && git log --format=%s main | cat",
+            Check("main has the four commits", f"{PLAIN} && git log --format=%s main | cat",
                   "\n".join(f"Add part {at}" for at in (3, 2, 1, 0))),
-            Check("the parts are there", "cd /work && git status --porcelain && cat part*.txt",
+            Check("the parts are there", f"{PLAIN} && git status --porcelain && cat part*.txt",
                   "\n".join(map(str, values[:4]))),
         ]  # fmt: skip
     elif level == 2:
@@ -39,10 +44,10 @@ def make(rng: random.Random, level: int) -> Case:
         )
         solution = "cd /work && git branch -f feature main && git reset -q --hard HEAD~2"
         checks = [
-            Check("main is as before", "cd /work && git log --format=%s main | cat", "Add part 1\nAdd part 0"),
-            Check("feature has them", "cd /work && git log --format=%s feature | cat",
+            Check("main is as before", f"{PLAIN} && git log --format=%s main | cat", "Add part 1\nAdd part 0"),
+            Check("feature has them", f"{PLAIN} && git log --format=%s feature | cat",
                   "\n".join(f"Add part {at}" for at in (3, 2, 1, 0))),
-            Check("main is checked out and clean", "cd /work && git rev-parse --abbrev-ref HEAD && git status --porcelain",
+            Check("main is checked out and clean", f"{PLAIN} && git rev-parse --abbrev-ref HEAD && git status --porcelain",
                   "main", guards=True),
         ]  # fmt: skip
     else:
@@ -60,10 +65,10 @@ def make(rng: random.Random, level: int) -> Case:
         )
         checks = [
             Check("the password is nowhere",
-                  "cd /work && git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | "
+                  f"{PLAIN} && git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | "
                   f"grep blob | cut -d' ' -f1 | xargs -n1 git cat-file -p | grep -c {secret}; ls .secret 2>/dev/null",
                   "0"),
-            Check("the messages stay", "cd /work && git log --format=%s main | cat",
+            Check("the messages stay", f"{PLAIN} && git log --format=%s main | cat",
                   "\n".join(f"Add part {at}" for at in (3, 2, 1, 0)), guards=True),
             Check("the files stay", "cd /work && cat part*.txt", "\n".join(map(str, values[:4])), guards=True),
         ]  # fmt: skip
