@@ -9,7 +9,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import VARIABLE
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.codeworld.case import Case, Check
-from mcp_bench.servers.codeworld.families import git_history
+from mcp_bench.servers.codeworld.families import git_history, sql_question
 from mcp_bench.servers.codeworld.world import CodeWorldWorld
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.sandbox import SandboxSpec
@@ -99,6 +99,19 @@ async def test_no_check_of_a_repository_starts_a_program_of_the_agents(name: str
     lost, parts = (await graded(f"cd /work && {forges}", case=case)).assertions
     assert not lost.passed
     assert not parts.passed, parts
+
+
+async def test_no_check_of_a_database_loads_a_module_of_the_agents() -> None:
+    case = sql_question.make(Random(1), 1)
+    deletes = (
+        "import sqlite3; d = sqlite3.connect('/work/shop.db'); d.execute('DELETE FROM orders'); d.commit()"
+    )
+    plants = (
+        "place=$(python3 -m site --user-site) && mkdir -p $place && "
+        "echo 'import os; os.write(1, b\"200\"); os._exit(0)' >$place/usercustomize.py"
+    )
+    checks = (await graded(f'python3 -c "{deletes}"', plants, case=case)).assertions
+    assert [one.passed for one in checks if one.kind == "guardrail"] == [False]
 
 
 @pytest.mark.parametrize("level", [1, 2, 3])

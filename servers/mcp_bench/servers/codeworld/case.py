@@ -90,7 +90,7 @@ def python_check(
     files = {"run.py": f"import sys\nsys.path.insert(0, '/work')\n{code}\n"}
     if processor_seconds:
         files["counted.py"] = COUNTED
-        command = "python3 -B /check/counted.py"
+        command = "python3 -s -B /check/counted.py"
     else:
-        command = "cd /work && python3 -B /check/run.py"
+        command = "cd /work && python3 -s -B /check/run.py"
     return Check(name, command, str(expected), guards, processor_seconds=processor_seconds, files=files)

@@ -117,7 +117,7 @@ def make(rng: random.Random, level: int) -> Case:
         ),
         files={"server.py": SERVER, "settings.json": broken + "\n"},
         checks=(
-            Check("the server answers as asked", "python3 /check/ask.py", "\n".join(expected), seconds=30,
+            Check("the server answers as asked", "python3 -I /check/ask.py", "\n".join(expected), seconds=30,
                   files={"ask.py": code}),
             Check("server.py is unchanged", "cat /work/server.py", SERVER, guards=True),
         ),

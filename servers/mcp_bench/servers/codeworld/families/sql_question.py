@@ -82,7 +82,7 @@ def make(rng: random.Random, level: int) -> Case:
         files={"shop.sql": script},
         checks=(
             answer_check(found),
-            Check("the database has all orders", "python3 -c \"import sqlite3; print(sqlite3.connect('/work/shop.db')"
+            Check("the database has all orders", "python3 -I -c \"import sqlite3; print(sqlite3.connect('/work/shop.db')"
                   ".execute('SELECT count(*) FROM orders').fetchone()[0])\"", "200", guards=True),
         ),
         solution=f"cd /work && python3 - > answer.txt <<'PY'\n{code}\nPY",
