@@ -200,7 +200,7 @@ def test_endpoints_that_do_not_work(bench, listener: Listener) -> None:
             listener.url.replace("http", "https"): "cannot be reached",
             "ftp://127.0.0.1/": "its URL is not valid",
             "http://[": "its URL is not valid",
-            "http://127.0.0.1:99999/": "cannot be reached",
+            "http://127.0.0.1:99999/": "its URL is not valid",
         }.items():
             row = findings(document(bench, "chat", "--base-url", url, code=1), "chat")["endpoint"]
             assert row["level"] == "problem" and words in row["text"] and row["advice"], url

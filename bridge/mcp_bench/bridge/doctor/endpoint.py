@@ -12,7 +12,7 @@ ADVICE = "check the network and HTTPS_PROXY, or name another endpoint with --bas
 def reach(url: str) -> Finding:
     """Send one request to a URL, through the user's proxy if any. Any answer is fine, such as 401 or 404."""
     if not is_http_url(url):
-        return problem("endpoint", "its URL is not valid", "use a URL that starts with http:// or https://")
+        return problem("endpoint", "its URL is not valid", "use one like http://127.0.0.1:8000/v1")
     address = without_secrets(url)
     try:
         status = send(address, read=False).status
