@@ -6,16 +6,14 @@ from random import Random
 
 import pytest
 
-from mcp_bench.bridge.sandbox.engine import VARIABLE
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.codeworld.case import Case, Check
 from mcp_bench.servers.codeworld.families import git_history, sql_question
 from mcp_bench.servers.codeworld.world import CodeWorldWorld
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.sandbox import SandboxSpec
-from tests.support.sandbox_engines import engine
 
-pytestmark = [pytest.mark.anyio, pytest.mark.system]
+pytestmark = [pytest.mark.anyio, pytest.mark.system, pytest.mark.usefixtures("on_engine")]
 
 SHELL = r"""#!/usr/bin/python3
 import os, sys
@@ -54,18 +52,6 @@ WAYS = {
     "a folder of settings elsewhere": "git config core.fsmonitor /work/.git/evil && mkdir .git/common && "
     "cp -r .git/config .git/objects .git/refs .git/common && echo common >.git/commondir",
 }
-
-
-@pytest.fixture(
-    params=[
-        "bwrap",
-        pytest.param("podman", marks=pytest.mark.full),
-        pytest.param("docker", marks=pytest.mark.full),
-    ],
-    autouse=True,
-)
-def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(VARIABLE, engine(request.param).name)
 
 
 async def graded(*commands: str, case: Case = CASE) -> Grade:

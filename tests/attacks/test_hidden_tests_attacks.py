@@ -8,15 +8,13 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox.engine import VARIABLE
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.harbor.world import HarborWorld
 from mcp_bench.servers.sandbox import SandboxError
-from tests.support.sandbox_engines import engine
 from tests.support.task_folders import DOCKERFILE, harbor_task, opened, terminal_bench_task
 
-pytestmark = [pytest.mark.anyio, pytest.mark.system]
+pytestmark = [pytest.mark.anyio, pytest.mark.system, pytest.mark.usefixtures("on_engine")]
 
 ALL_PASS = (
     "import pytest\n"
@@ -100,19 +98,6 @@ except (OSError, ValueError):
 
 ONE_OF_EACH = ("it ends the test run", "it forges every report", "it registers a plugin", "it adds a property to reports",
                "it replaces the code of the tests", "it replaces what runs a test", "it kills everything")  # fmt: skip
-
-
-@pytest.fixture(
-    params=[
-        "bwrap",
-        pytest.param("podman", marks=pytest.mark.full),
-        pytest.param("docker", marks=pytest.mark.full),
-    ],
-    autouse=True,
-)
-def on_engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let the worlds work on an engine. Each takes the same path from there on."""
-    monkeypatch.setenv(VARIABLE, engine(request.param).name)
 
 
 async def graded(world: HarborWorld, command: str, solution: str = "double = None\n") -> Grade:

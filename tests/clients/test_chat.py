@@ -239,8 +239,8 @@ def test_an_answer_without_usage_is_one(chat: Chat, usage: dict[str, Any]) -> No
     chat.endpoint.fault = Fault(text=json.dumps({"id": "1", "model": "m", **odd, **usage}))
     result = chat.run()
     assert (result.code, result.final["answer"]) == (0, "Five.")
-    [told] = [event["usage"] for event in result.events if event["type"] == "usage"]
-    assert told == {"input_tokens": None, "output_tokens": None, "cached_tokens": None, "model_calls": 1}
+    [usage] = [event["usage"] for event in result.events if event["type"] == "usage"]
+    assert usage == {"input_tokens": None, "output_tokens": None, "cached_tokens": None, "model_calls": 1}
 
 
 def test_a_conversation_that_grows_too_long_ends_cleanly(chat: Chat) -> None:

@@ -31,7 +31,7 @@ SECONDS = 20
 
 
 class Scripted:
-    """A stand-in for a sandbox whose program takes the same time for each start, and says what it is told."""
+    """A stand-in for a sandbox whose program takes the same time for each start, and gives the same answers."""
 
     def __init__(self, *, wall: float = 0.0, used: float = 0.0, waited: float = 0.0) -> None:
         self.wall, self.used, self.waited = wall, used, waited

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from mcp_bench.bridge.sandbox.engine import Engine, engines
+from mcp_bench.servers.sandbox import SandboxLimits
 from tests.support.requirements import skip
 
 NAMES: Sequence[str] = ("bwrap", "podman", "docker")
+SMALL = SandboxLimits(processes=40, storage=32 << 20, memory=256 << 20, files=2000)
 
 
 def engine(name: str) -> Engine:

@@ -3,30 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import AsyncIterator
 from hashlib import sha256
 from pathlib import Path
 
-import anyio
 import pytest
 
 from mcp_bench.bridge.sandbox import changes
 from mcp_bench.bridge.sandbox.changes import PATH_BYTES, Reading, TooLongError
 from mcp_bench.servers.errors import SandboxEndedError
-from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
-from tests.support.sandbox_engines import NAMES, engine
+from mcp_bench.servers.sandbox import Sandbox, SandboxLimits
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 MIB = 1 << 20
 LIMITS = {"storage": 64 * MIB, "files": 100}
-SMALL = SandboxLimits(processes=40, storage=32 * MIB, memory=256 * MIB, files=2000)
-
-
-@pytest.fixture(params=NAMES)
-async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
-    with anyio.fail_after(300):
-        async with engine(request.param).sandbox(SandboxSpec(limits=SMALL)) as started:
-            yield started
 
 
 async def test_many_long_paths_end_it_instead_of_being_kept(sandbox: Sandbox) -> None:

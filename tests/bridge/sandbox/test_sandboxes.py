@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import AsyncIterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -15,19 +14,11 @@ from mcp_bench.bridge.sandbox.containers.leftovers import remove_leftovers
 from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
-from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
-from tests.support.sandbox_engines import NAMES, engine
+from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
+from tests.support.sandbox_engines import NAMES, SMALL, engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 MIB = 1 << 20
-SMALL = SandboxLimits(processes=40, storage=32 * MIB, memory=256 * MIB, files=2000)
-
-
-@pytest.fixture(params=NAMES)
-async def sandbox(request: pytest.FixtureRequest) -> AsyncIterator[Sandbox]:
-    with anyio.fail_after(300):
-        async with engine(request.param).sandbox(SandboxSpec(limits=SMALL)) as started:
-            yield started
 
 
 async def said(sandbox: Sandbox, command: str, seconds: float = 30) -> str:

@@ -19,9 +19,9 @@ from typing import Any
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.chat.signatures import knows_tools, signatures_template
+from mcp_bench.trainer.chat.tool_template import tool_template
 from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.tool_template import tool_template
 
 AROUND = 60
 """Characters shown before and after a difference."""

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
 PARALLEL = ("jobs", "referees", "engine", "address")
+AGAIN = ("max_cost", "run_tags", "note", "base_url")
+"""What can be given with --resume."""
 
 EPILOG = """\b
 Examples:
@@ -325,13 +327,12 @@ def record(
             return
         setup, run = start_run(chosen, elsewhere=parallel.elsewhere)
     else:
-        own = {*choices, "dry_run"} - {"max_cost", "run_tags", "note", "base_url"}
+        own = {*choices, "dry_run"} - set(AGAIN)
         refuse_given(ctx, own, "--resume keeps the run's own settings")
-        for name in ("max_cost", "run_tags", "note", "base_url"):
+        for name in AGAIN:
             if not was_given(ctx, name, choices):
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
-        again = (choices[name] for name in ("max_cost", "run_tags", "note", "base_url"))
-        setup, run = resume_run(resume, *again)
+        setup, run = resume_run(resume, **{name: choices[name] for name in AGAIN})
     with run:
         code = run_and_report(setup, run, parallel, choices["max_cost"], as_json)
     sys.exit(code)

@@ -250,15 +250,13 @@ def column(table: "dict[str, tuple[int | None, ...]]", place: int) -> "list[int]
     return [number for numbers in table.values() if (number := numbers[place]) is not None]
 
 
-def filter_calls(
-    allowed: "frozenset[str]" = frozenset(),
-    refused: "frozenset[str]" = frozenset(),
-    *,
-    namespaces: bool = True,
-) -> None:
-    """Refuse system calls that Landlock has no rule for. The probes detect a kernel without seccomp(2)."""
-    program = filter_program(allowed, refused, namespaces=namespaces)
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
+def filter_code(program: "list[tuple[int, int, int, int]]") -> bytes:
+    return b"".join(struct.pack("HBBI", *step) for step in program)
+
+
+def filter_calls(program: "list[tuple[int, int, int, int]]") -> None:
+    """Filter the system calls of this process from now on. The probes detect a kernel without seccomp(2)."""
+    code = ctypes.create_string_buffer(filter_code(program))
     filters = struct.pack("@HP", len(program), ctypes.addressof(code))
     libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)
 
@@ -368,7 +366,7 @@ def confine(spec: "dict[str, Any]", control: socket.socket) -> None:
     checked(libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl(PR_SET_NO_NEW_PRIVS)")
     leave_keyrings()
     restrict(spec["read"], spec["write"], spec["list"])
-    filter_calls()
+    filter_calls(filter_program())
     os.chdir(spec["cwd"])
 
 

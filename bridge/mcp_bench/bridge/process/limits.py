@@ -15,6 +15,7 @@ import os
 import resource
 import time
 from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
 from mcp_bench.bridge.process.descendants import below, children
@@ -244,7 +245,7 @@ class Nameless:
         """Count a mapped file (proc(5), maps), at least as far as it is mapped."""
         place, _, offset, device, inode = line.split(maxsplit=5)[:5]
         major, minor = (int(part, 16) for part in device.split(b":"))
-        if os.makedev(major, minor) == MEMORY_DEVICE:
+        if os.makedev(major, minor) == memory_device():
             return  # it is memory, and mostly reserved without being used
         start, end = (int(part, 16) for part in place.split(b"-"))
         try:  # only root can
@@ -260,6 +261,7 @@ class Nameless:
         return sum(counted.values()) + sum(self.opened.values())
 
 
+@cache
 def memory_device() -> int:
     """Return the device of files in memory that never had a name (memfd_create(2), shared memory)."""
     made = os.memfd_create("device")
@@ -267,9 +269,6 @@ def memory_device() -> int:
         return os.fstat(made).st_dev
     finally:
         os.close(made)
-
-
-MEMORY_DEVICE = memory_device()
 
 
 def walk(limits: dict[str, Any]) -> Iterator[str]:

@@ -12,6 +12,7 @@ import signal
 import struct
 from typing import Any
 
+from mcp_bench.bridge.isolation.alone import leave_nothing
 from mcp_bench.bridge.isolation.confine import (
     LANDLOCK_CREATE_RULESET,
     LANDLOCK_RESTRICT_SELF,
@@ -19,12 +20,12 @@ from mcp_bench.bridge.isolation.confine import (
     REFUSED,
     allow,
     filter_calls,
+    filter_code,
     filter_program,
     landlock_version,
     restrict,
 )
 from mcp_bench.bridge.sandbox import kernel
-from mcp_bench.bridge.sandbox.alone import leave_nothing
 
 MOST_DESCRIPTORS = 256
 """More than a keeper has open."""
@@ -71,7 +72,7 @@ def become_command(folder: str, spec: "dict[str, Any]", *, alone: bool = False) 
     if spec["limit_cpus"]:
         os.sched_setaffinity(0, processors(spec["limits"]["cpus"], os.getppid()))
     allowed, refused = filtered(spec, alone=alone)
-    filter_calls(allowed, refused, namespaces=spec["namespaces"])
+    filter_calls(filter_program(allowed, refused, namespaces=spec["namespaces"]))
     try:
         os.chdir(folder)
     except OSError:
@@ -89,7 +90,7 @@ def filter_file(spec: "dict[str, Any]") -> int:
     allowed, refused = filtered(spec)
     program = filter_program(allowed, refused, namespaces=spec["namespaces"])
     made = os.memfd_create("filter")
-    os.write(made, b"".join(struct.pack("HBBI", *step) for step in program))
+    os.write(made, filter_code(program))
     os.lseek(made, 0, os.SEEK_SET)
     return made
 

@@ -14,6 +14,7 @@ from transformers.cache_utils import DynamicLayer, DynamicSlidingWindowLayer
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.chat.calls import AnswerParser, find_format
+from mcp_bench.trainer.chat.tool_template import tool_template
 from mcp_bench.trainer.engine.constraint import Grammars
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.engine import BATCH, CHUNK, Caches, Engine
@@ -22,7 +23,6 @@ from mcp_bench.trainer.engine.row_attention import attend_by_rows
 from mcp_bench.trainer.engine.rows import RowCache
 from mcp_bench.trainer.engine.sampling import Sampling
 from mcp_bench.trainer.engine.separate import SeparateCaches
-from mcp_bench.trainer.tool_template import tool_template
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 BF16_FLAGS = {"avx512_bf16", "amx_bf16"}

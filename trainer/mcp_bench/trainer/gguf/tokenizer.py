@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.chat.tool_template import tool_template
 from mcp_bench.trainer.gguf.pretokenizers import (
     PRETOKENIZERS,
     WHOLE_WORDS,
     pretokenizer,
     pretokenizer_name,
 )
-from mcp_bench.trainer.tool_template import tool_template
 
 NORMAL, CONTROL, USER_DEFINED, UNUSED = 1, 3, 4, 5
 """Types of tokens (`gguf.TokenType`)."""

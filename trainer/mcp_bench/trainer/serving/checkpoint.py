@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.tool_template import tool_template
+from mcp_bench.trainer.chat.tool_template import tool_template
 
 ADAPTER = "adapter_config.json"
 TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "tekken.json")

@@ -31,10 +31,10 @@ from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
 
 SENT = (
     ("servers", ("errors.py", "home.py")),
-    ("bridge/isolation", ("checkouts.py", "confine.py", "hidden.py", "landlock.py", "level.py")),
-    ("bridge/isolation", ("probe.py", "support.py", "uid.py")),
+    ("bridge/isolation", ("alone.py", "checkouts.py", "confine.py", "hidden.py", "landlock.py")),
+    ("bridge/isolation", ("level.py", "probe.py", "support.py", "uid.py")),
     ("bridge/process", ("descendants.py", "limits.py")),
-    ("bridge/sandbox", ("alone.py", "bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "inside.py")),
+    ("bridge/sandbox", ("bubblewrap.py", "cgroups.py", "changes.py", "channel.py", "inside.py")),
     ("bridge/sandbox", ("keeper.py", "kernel.py", "leftovers.py", "machine.py", "probe.py", "process.py")),
     ("bridge/sandbox", ("program.py", "skeleton.py")),
     ("bridge/sandbox/runners", ("elsewhere.py",)),

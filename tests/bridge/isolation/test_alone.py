@@ -8,8 +8,8 @@ import json
 import anyio
 import pytest
 
+from mcp_bench.bridge.isolation import alone
 from mcp_bench.bridge.isolation.confine import ARCHITECTURES
-from mcp_bench.bridge.sandbox import alone
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.requirements import needs, skip

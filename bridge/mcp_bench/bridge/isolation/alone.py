@@ -5,21 +5,16 @@ attributes, times and owners, and none for what a closed connection leaves in th
 that set those are refused by a filter of its own (seccomp(2)); of several, the strictest answer counts.
 """
 
-import ctypes
-import struct
-
 from mcp_bench.bridge.isolation.confine import (
     ARCHITECTURES,
     BPF_IF_EQUAL,
     BPF_LOAD,
     BPF_RETURN,
-    PR_SET_SECCOMP,
     SECCOMP_ALLOW,
     SECCOMP_EPERM,
-    SECCOMP_MODE_FILTER,
     column,
+    filter_calls,
     landlock_version,
-    libc,
     restrict,
 )
 
@@ -68,10 +63,7 @@ def leave_nothing() -> None:
     """Give up the rights to leave something, as far as this kernel can refuse them."""
     if landlock_version() > 0:
         restrict(["/"], ["/dev/null"], [])
-    program = filter_program()
-    code = ctypes.create_string_buffer(b"".join(struct.pack("HBBI", *step) for step in program))
-    filters = struct.pack("@HP", len(program), ctypes.addressof(code))
-    libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filters, 0, 0)
+    filter_calls(filter_program())
 
 
 def filter_program() -> "list[tuple[int, int, int, int]]":
