@@ -289,7 +289,7 @@ def hide(folders: "list[str] | None") -> None:
     """
     if folders is None or os.geteuid() != 0 or libc.unshare(CLONE_NEWNS) < 0:
         return
-    mount("none", "/", "", MS_REC | MS_PRIVATE, "")
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
     for folder in filter(os.path.isdir, folders):
         mount("none", folder, "tmpfs", MS_NOSUID | MS_NODEV | MS_RDONLY, "mode=0")
     flags = ctypes.c_ulong(MS_NOSUID | MS_NODEV | MS_NOEXEC)
@@ -306,7 +306,7 @@ def open_ways(paths: "list[str]", links: "list[list[str]]") -> None:
     if not closed:
         return
     checked(libc.unshare(CLONE_NEWNS), "unshare")
-    mount("none", "/", "", MS_REC | MS_PRIVATE, "")
+    mount("none", "/", "", MS_REC | MS_PRIVATE)
     below = {folder: [path for path in paths if path.startswith(folder + "/")] for folder in closed}
     places = {path: os.open(path, os.O_PATH) for group in below.values() for path in group}
     os.umask(0o022)
@@ -340,10 +340,10 @@ def put_back(path: str, place: int) -> None:
     else:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.close(os.open(path, os.O_CREAT | os.O_WRONLY, 0o644))
-    mount(f"/proc/self/fd/{place}", path, "", MS_BIND | MS_REC, "")
+    mount(f"/proc/self/fd/{place}", path, "", MS_BIND | MS_REC)
 
 
-def mount(source: str, target: str, kind: str, flags: int, data: str) -> None:
+def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
     words = [os.fsencode(word) for word in (source, target, kind)]
     checked(libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount on {target}")
 

@@ -27,6 +27,7 @@ from typing import Any
 
 ROOT = __file__.rsplit("/", 4)[0]
 sys.path.append(ROOT)
+from mcp_bench.bridge.isolation import confine  # noqa: E402
 from mcp_bench.bridge.process.descendants import descendants  # noqa: E402
 from mcp_bench.bridge.sandbox import kernel  # noqa: E402
 from mcp_bench.bridge.sandbox.process import become_command  # noqa: E402
@@ -84,8 +85,8 @@ def trees(spec: "dict[str, Any]") -> "dict[str, int]":
         attributes = struct.pack("QQQQ", wanted, 0, 0, 0)
         flags = kernel.AT_EMPTY_PATH | kernel.AT_RECURSIVE
         size = ctypes.c_size_t(len(attributes))
-        kernel.checked(
-            kernel.libc.syscall(kernel.MOUNT_SETATTR, tree, b"", flags, attributes, size), "mount_setattr"
+        confine.checked(
+            confine.libc.syscall(kernel.MOUNT_SETATTR, tree, b"", flags, attributes, size), "mount_setattr"
         )
     return found
 
@@ -110,7 +111,7 @@ def enter(spec: "dict[str, Any]") -> None:
     kernel.private_mounts()
     copies = trees(spec)
     if door["uid"] is not None:
-        kernel.become(door["uid"])
+        confine.become(door["uid"])
         kernel.enter(user)
     become_root()
     for place in spaces.values():
@@ -126,12 +127,12 @@ def enter(spec: "dict[str, Any]") -> None:
         if path in copies:
             kernel.place(copies[path], path)
         elif folders[path]:
-            kernel.mount("tmpfs", path, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, MASK)
+            confine.mount("tmpfs", path, "tmpfs", confine.MS_NOSUID | confine.MS_NODEV, MASK)
         else:
-            kernel.mount("/dev/null", path, "", kernel.MS_BIND)
+            confine.mount("/dev/null", path, "", confine.MS_BIND)
     for path in spec["masked"]:
         if folders[path]:
-            kernel.mount("none", path, "", kernel.MS_REMOUNT | kernel.MS_BIND | kernel.MS_RDONLY)
+            confine.mount("none", path, "", kernel.MS_REMOUNT | confine.MS_BIND | confine.MS_RDONLY)
     for path, target in spec["links"]:
         if not os.path.lexists(path):
             os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -162,7 +163,7 @@ def run(spec: "dict[str, Any]", control: socket.socket) -> int:
     if pid == 0:
         try:
             become_command(spec["folder"], spec["door"])
-            kernel.checked(kernel.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
+            confine.checked(confine.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
             control.sendall(b"ready\n")
             os.execvp(spec["argv"][0], spec["argv"])
         except (OSError, ValueError) as error:

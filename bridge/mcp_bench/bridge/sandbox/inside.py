@@ -22,6 +22,7 @@ import stat
 import time
 from typing import Any
 
+from mcp_bench.bridge.isolation import confine
 from mcp_bench.bridge.sandbox import kernel, probe
 from mcp_bench.bridge.sandbox.channel import Control, Incoming, packed
 from mcp_bench.bridge.sandbox.process import arrange, become_command, filter_file, readable
@@ -45,7 +46,7 @@ def run(
     control: socket.socket, groups: "list[int]", argv: "list[str]", spec: "dict[str, Any]", parent: int
 ) -> int:
     """Start the sandbox and serve it until one of the two ends. Returns an exit code."""
-    kernel.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    confine.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:
         return 1
     signal.signal(signal.SIGPIPE, signal.SIG_IGN)  # a shell or program can end while it is written to

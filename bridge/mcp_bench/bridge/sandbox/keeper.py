@@ -34,6 +34,7 @@ from typing import Any
 
 ROOT = __file__.rsplit("/", 4)[0]
 sys.path.append(ROOT)
+from mcp_bench.bridge.isolation import confine  # noqa: E402
 from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants  # noqa: E402
 from mcp_bench.bridge.process.limits import TICK_SECONDS, Watch, lower_own  # noqa: E402
 from mcp_bench.bridge.sandbox import bubblewrap, changes, inside, kernel, skeleton  # noqa: E402
@@ -105,7 +106,7 @@ class Keeper:
         self.lower = [f"layers/{number}" for number in range(len(spec["layers"]))]
         attached = spec["uid"] is not None and self.attach_mapped(namespace)
         if spec["uid"] is not None:
-            kernel.become(spec["uid"])
+            confine.become(spec["uid"])
         kernel.become_root_of(namespace)
         kernel.private_mounts()
         if not attached:
@@ -127,7 +128,7 @@ class Keeper:
     def move_state(self) -> None:
         """Mount the sandbox's folder where its user can reach it: its parents can be closed to others."""
         state = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-        kernel.mount("state", PLACE, "tmpfs", kernel.MS_NOSUID | kernel.MS_NODEV, "mode=711,size=64k")
+        confine.mount("state", PLACE, "tmpfs", confine.MS_NOSUID | confine.MS_NODEV, "mode=711,size=64k")
         os.mkdir(f"{PLACE}/state")
         kernel.attach(state, f"{PLACE}/state", below=True)
         os.chdir(f"{PLACE}/state")

@@ -12,19 +12,33 @@ import signal
 import struct
 import time
 
-from mcp_bench.bridge.isolation.confine import ARCHITECTURES, REFUSED
+# confine.py stands alone, so what both need is there
+from mcp_bench.bridge.isolation.confine import (
+    ARCHITECTURES,
+    CAPABILITY_VERSION_3,
+    CLONE_NEWNS,
+    CLONE_NEWUSER,
+    MS_NODEV,
+    MS_NOSUID,
+    MS_PRIVATE,
+    MS_REC,
+    PR_CAPBSET_DROP,
+    PR_SET_NO_NEW_PRIVS,
+    REFUSED,
+    become,
+    checked,
+    libc,
+    mount,
+)
 
-CLONE_NEWNS, CLONE_NEWUSER = 0x00020000, 0x10000000
-MS_NOSUID, MS_NODEV, MS_REC, MS_PRIVATE, MS_BIND = 0x2, 0x4, 0x4000, 0x40000, 0x1000
-MS_RDONLY, MS_REMOUNT = 0x1, 0x20
+MS_REMOUNT = 0x20
 MNT_DETACH = 2
 OPEN_TREE, MOVE_MOUNT, MOUNT_SETATTR = 428, 429, 442
 """System call numbers; the same on every architecture except Alpha."""
 OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, AT_EMPTY_PATH, AT_RECURSIVE, AT_FDCWD = 1, 4, 0x1000, 0x8000, -100
 MOUNT_ATTR_IDMAP = 0x00100000
 
-PR_CAPBSET_DROP, PR_SET_DUMPABLE, PR_SET_NO_NEW_PRIVS, PR_SET_PDEATHSIG = 24, 4, 38, 1
-CAPABILITY_VERSION_3 = 0x20080522
+PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
 KEPT = {"chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "kill": 5, "setgid": 6, "setuid": 7,
         "net_bind_service": 10}  # fmt: skip
 """Capabilities of the sandbox's root, over its own namespace only: what package managers and servers need.
@@ -32,19 +46,6 @@ Never `sys_admin`: with it, the read-only mounts can be undone."""
 PERF_SOFTWARE, PERF_TASK_CLOCK, PERF_INHERIT_USER_ONLY, PERF_CLOEXEC = 1, 1, 0b100010, 8
 """Of perf_event_open(2). A user may count without what the kernel does; this clock counts it all the same."""
 MOST_USER_NAMESPACES = "/proc/sys/user/max_user_namespaces"
-
-libc = ctypes.CDLL(None, use_errno=True)
-
-
-def checked(result: int, what: str) -> int:
-    """Return a C library call's result.
-
-    Raises:
-        OSError: the call failed.
-    """
-    if result < 0:
-        raise OSError(ctypes.get_errno(), f"{what}: {os.strerror(ctypes.get_errno())}")
-    return result
 
 
 def unshare(flags: int) -> None:
@@ -54,11 +55,6 @@ def unshare(flags: int) -> None:
 def enter(namespace: int) -> None:
     """Join the namespace of an open `/proc/PID/ns/...`."""
     checked(libc.setns(namespace, 0), "setns")
-
-
-def mount(source: str, target: str, kind: str, flags: int, data: str = "") -> None:
-    words = [os.fsencode(word) for word in (source, target, kind)]
-    checked(libc.mount(*words, ctypes.c_ulong(flags), os.fsencode(data)), f"mount on {target}")
 
 
 def unmount(target: str) -> None:
@@ -154,12 +150,6 @@ def _map_subordinate(kind: str, child: int, own: int) -> bool:
 def _write(path: str, text: str) -> None:
     with open(path, "w", encoding="ascii") as file:
         file.write(text)
-
-
-def become(uid: int) -> None:
-    os.setgroups([])
-    os.setresgid(uid, uid, uid)
-    os.setresuid(uid, uid, uid)
 
 
 def become_root_of(namespace: int) -> None:

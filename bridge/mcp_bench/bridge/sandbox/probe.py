@@ -12,7 +12,7 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from mcp_bench.bridge.isolation import probe
+from mcp_bench.bridge.isolation import confine, probe
 from mcp_bench.bridge.isolation.confine import ARCHITECTURES, REFUSED
 from mcp_bench.bridge.sandbox import kernel
 
@@ -30,12 +30,12 @@ def namespaces(machine: "dict[str, str]") -> str:
 
 
 def mounted(_: Any) -> str:
-    kernel.mount("tmpfs", "/mnt", "tmpfs", 0)
+    confine.mount("tmpfs", "/mnt", "tmpfs", 0)
     return "mounted"
 
 
 def new_user(_: Any) -> str:
-    kernel.unshare(kernel.CLONE_NEWUSER)
+    kernel.unshare(confine.CLONE_NEWUSER)
     return "made a user namespace"
 
 

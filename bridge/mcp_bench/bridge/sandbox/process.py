@@ -19,10 +19,12 @@ from mcp_bench.bridge.isolation.confine import (
     NEW_PROCESSES,
     REFUSED,
     allow,
+    checked,
     filter_calls,
     filter_code,
     filter_program,
     landlock_version,
+    libc,
     restrict,
 )
 from mcp_bench.bridge.sandbox import kernel
@@ -104,12 +106,10 @@ def trace_own_only() -> None:
     if landlock_version() < 2:
         return
     handled = struct.pack("Q", MAKE_BLOCK | REFER)
-    call = kernel.libc.syscall
-    rules = kernel.checked(
-        call(LANDLOCK_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0), "Landlock"
-    )
+    call = libc.syscall
+    rules = checked(call(LANDLOCK_CREATE_RULESET, handled, ctypes.c_size_t(len(handled)), 0), "Landlock")
     allow(rules, "/", REFER)
-    kernel.checked(call(LANDLOCK_RESTRICT_SELF, rules, 0), "Landlock")
+    checked(call(LANDLOCK_RESTRICT_SELF, rules, 0), "Landlock")
     os.close(rules)
 
 
