@@ -133,7 +133,7 @@ anyio.run(main)
 MEASURED: dict[str, dict[str, bool]] = {}
 
 
-@these_levels(*LEVELS, full=("bwrap", "landlock"))  # the listeners do not know the level
+@these_levels(*LEVELS, full=("bwrap", "landlock", "uid"))  # the listeners do not know the level
 @pytest.mark.parametrize("listener", LISTENERS)
 def test_a_listener_refuses_a_foreign_agent(bench: Bench, tmp_path: Path, level: str, listener: str) -> None:
     if level not in MEASURED:

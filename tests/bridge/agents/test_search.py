@@ -33,7 +33,7 @@ def searched(bench: Bench, folder: Path, answer: str, *options: str) -> dict[str
 
 @pytest.mark.parametrize(
     "driver",
-    [pytest.param(name, marks=[] if name in ("puct", "gepa") else [pytest.mark.full]) for name in DRIVERS],
+    [pytest.param(name, marks=[] if name == "puct" else [pytest.mark.full]) for name in DRIVERS],
 )
 def test_a_driver_finds_what_the_model_proposes(bench: Bench, tmp_path: Path, driver: str) -> None:
     bench.environ["OPENAI_API_KEY"] = KEY

@@ -84,7 +84,7 @@ def test_lines_of_twenty_megabytes_pass_the_proxy(bench) -> None:
     assert bench.rows("select tool from calls") == [{"tool": "echo"}]
 
 
-@each_engine()
+@each_engine(full=("ray",))
 def test_odd_lines_pass_an_episodes_wire_unchanged(
     bench, script: Callable[[str], str], tmp_path: Path, engine: str
 ) -> None:

@@ -88,7 +88,14 @@ def test_a_recipe_for_several_processes_names_the_command_that_starts_them(tmp_p
 
 
 @pytest.mark.system
-def test_two_processes_roll_out_and_resume(bench_home: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "resumed",
+    [
+        False,
+        pytest.param(True, marks=pytest.mark.full),
+    ],  # a run of one process that is resumed: test_rl_measuring.py
+)
+def test_two_processes_roll_out(bench_home: Path, tmp_path: Path, resumed: bool) -> None:
     tokenizer = make_tokenizer(template("qwen3"))
     start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
     bench, out = Bench(bench_home), tmp_path / "learned"
@@ -115,6 +122,8 @@ def test_two_processes_roll_out_and_resume(bench_home: Path, tmp_path: Path) -> 
     assert done.stderr.count("Run: ") == 1
     [line] = [json.loads(text) for text in (out / "metrics.jsonl").read_text().splitlines()]
     assert line["episodes"] == 2
+    if not resumed:
+        return
     shutil.rmtree(out / "model")  # as if it had been killed before it was saved
     again = [*TORCHRUN, "-m", "--", "mcp_bench.bridge.cli.root", "train", "rl", "--resume", str(out)]
     done = subprocess.run(again, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=300)
