@@ -265,8 +265,8 @@ class Stages:
         This is all that knows how a model is served and asked.
         """
         from mcp_bench.servers.registry import load
-        from mcp_bench.trainer.loop.commands import record
         from mcp_bench.trainer.loop.measuring import served, tasks
+        from mcp_bench.trainer.loop.recordings import record
         from mcp_bench.trainer.loop.scores import scores_by_group
         from mcp_bench.trainer.loop.settings import TrialSettings
 

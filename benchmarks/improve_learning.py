@@ -43,9 +43,9 @@ from improve_proposals import CHANGES, TASKS
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe

@@ -22,7 +22,7 @@ from statistics import fmean
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.commands import record
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.serving import serve
 
 OWN = "torch"

@@ -6,12 +6,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.ablation.start import begun
 from mcp_bench.trainer.folders import fresh, locked
+from mcp_bench.trainer.improve.folder import ImproveFolder
+from mcp_bench.trainer.loop.folder import LoopFolder
+from mcp_bench.trainer.rl.folder import RLFolder
 
 pytestmark = pytest.mark.component
 
@@ -31,6 +36,29 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             pass
     with locked(tmp_path):
         pass
+
+
+READ: list[tuple[str, str, Callable[[Path], object]]] = [
+    ("loop", "loop.json", lambda path: LoopFolder(path).read()),
+    ("run", "settings.json", lambda path: RLFolder(path).read()),
+    ("improvement", "improve.json", lambda path: ImproveFolder(path).read()),
+    ("ablation", "ablation.json", begun),
+]
+
+
+@pytest.mark.parametrize(("noun", "name", "read"), READ)
+def test_settings_that_cannot_be_read_are_named(
+    noun: str, name: str, read: Callable[[Path], object], tmp_path: Path
+) -> None:
+    with pytest.raises(WrongUseError) as missing:
+        read(tmp_path)
+    assert str(missing.value) == f"no {noun} in {tmp_path}: {name} is missing"
+    for damaged in (b'{"seed": ', b'{"seed": "x"}', b"\xff"):
+        (tmp_path / name).write_bytes(damaged)
+        with pytest.raises(WrongUseError) as broken:
+            read(tmp_path)
+        assert str(broken.value).startswith(f"cannot read {tmp_path / name}: ")
+        assert "\n" not in str(broken.value)
 
 
 @pytest.mark.parametrize(

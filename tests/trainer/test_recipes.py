@@ -89,15 +89,34 @@ def test_faults_name_their_file(tmp_path: Path) -> None:
     file.write_text(yaml.safe_dump(content))
     with pytest.raises(WrongUseError) as caught:
         load_recipe(str(file))
+    section = file.read_text().splitlines().index("training:") + 1
     assert str(caught.value).splitlines() == [
-        f"{file}:",
-        "  data: missing",
-        "  training.learning_rate: missing",
+        f"{file}:1: data: missing",
+        f"{file}:{section}: training.learning_rate: missing",
     ]
+    with pytest.raises(WrongUseError) as caught:
+        load_recipe(str(file), ["data.max_length=8"])
+    assert str(caught.value) == f"{file} with --set:\n  training.learning_rate: missing"
     for text in ("- a\n- b\n", "a: [", "\xff"):
         file.write_text(text, encoding="latin-1")
         with pytest.raises(WrongUseError, match=str(file)):
             load_recipe(str(file))
+
+
+def test_a_key_that_occurs_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "mine.yaml"
+    file.write_text(f"summary: mine\n{shipped()['tiny-cpu'].read_text()}")
+    with pytest.raises(WrongUseError, match="summary occurs twice"):
+        load_recipe(str(file))
+
+
+def test_what_is_wrong_with_the_file_itself_is_said(tmp_path: Path) -> None:
+    with pytest.raises(WrongUseError, match="cannot read /proc/self/mem: "):  # not even root can, at 0
+        load_recipe("/proc/self/mem")
+    file = tmp_path / "empty.yaml"
+    file.touch()
+    with pytest.raises(WrongUseError, match="it must be a mapping of summary, model, "):
+        load_recipe(str(file))
 
 
 def test_an_unknown_recipe_has_near_matches() -> None:

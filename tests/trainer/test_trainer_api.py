@@ -2,13 +2,15 @@
 
 import inspect
 import json
+import re
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from mcp_bench.api import UnknownNameError, WrongUseError, open_home, record
+from mcp_bench.api import BenchError, UnknownNameError, WrongUseError, open_home, record
 from mcp_bench.bridge.cli.root import root
 from mcp_bench.trainer.api import (
     ablate,
@@ -74,7 +76,7 @@ def test_a_path_can_override_a_recipe(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
-    wrong = {resume_sft: "no training run", resume_loop: "no loop", resume_ablation: "is not an ablation"}
+    wrong = {resume_sft: "no training run", resume_loop: "no loop", resume_ablation: "no ablation"}
     for again, words in wrong.items():
         with pytest.raises(WrongUseError, match=words):
             again(tmp_path)
@@ -84,6 +86,31 @@ def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
         loop("tiny-cpu", turns=0)
     with pytest.raises(WrongUseError, match="belongs to dev, not to train"):
         loop("tiny-cpu", train=["simple-contact-details.1.dev.0"])
+
+
+def test_a_setting_of_serve_is_named_as_the_parameter_is(tmp_path: Path) -> None:
+    """A caller in Python has no options with dashes."""
+    (tmp_path / "a.gguf").write_bytes(b"GGUF")
+    wrong: list[tuple[dict[str, Any], str]] = [
+        ({"model_name": "a b"}, "model_name"),
+        ({"host": "192.0.2.1"}, "Port 0 picks a free one"),  # of documentation, so of no machine
+        ({"vllm": "there", "engine": "torch"}, "vllm contradicts the engine torch"),
+        (
+            {"checkpoint": tmp_path / "a.gguf", "tool_call_parser": "x"},
+            "tool_call_parser and reasoning_parser",
+        ),
+        (
+            {"checkpoint": tmp_path / "a.gguf", "engine": "torch"},
+            "is a GGUF file, which the engine llama.cpp",
+        ),
+        ({"engine": "llama.cpp"}, "the engine llama.cpp serves GGUF files"),
+    ]
+    for given, words in wrong:
+        settings = {"checkpoint": tmp_path, **given}
+        with pytest.raises(BenchError) as refused, serve(**settings):
+            pass
+        assert words in str(refused.value)
+        assert not re.search(r" --\w+", str(refused.value).partition("`")[0])
 
 
 @pytest.mark.full

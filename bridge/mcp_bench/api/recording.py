@@ -211,6 +211,7 @@ def resume(
     max_cost: float | None = None,
     run_tags: Names = (),
     note: str | None = None,
+    base_url: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,
@@ -227,6 +228,7 @@ def resume(
         max_cost: A new cost limit in US dollars, with what was spent before.
         run_tags: Tags to add to the run.
         note: A new note on the run.
+        base_url: The run's model endpoint again, if its URL has a login or a query: these are not stored.
         on_event: As for `record`, like the rest.
         progress: Whether to show the progress.
         home: Where the run is stored, if `run` is an id. By default as for `record`.
@@ -250,6 +252,7 @@ async def resume_async(
     max_cost: float | None = None,
     run_tags: Names = (),
     note: str | None = None,
+    base_url: str | None = None,
     on_event: OnEvent | None = None,
     progress: bool | None = None,
     home: str | Path | None = None,

@@ -54,8 +54,12 @@ class YamlFile:
         return line + 1, len(place)
 
 
-def read_yaml(path: Path) -> YamlFile:
+def read_yaml(path: Path, hint: str = "") -> YamlFile:
     """Read a file with one mapping.
+
+    Args:
+        path: the file.
+        hint: what the mapping is, or where that is described, for the error about a file without keys.
 
     Raises:
         WrongUseError: it cannot be read, is not YAML, or has a key twice; the text names the line.
@@ -82,9 +86,7 @@ def read_yaml(path: Path) -> YamlFile:
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongUseError(f"{path}: not YAML: {error}") from error
     if not isinstance(root, yaml.MappingNode):
-        raise WrongUseError(
-            f"{path}: the file has no keys. It must be a mapping: see `mcp-bench record --help`"
-        )
+        raise WrongUseError(f"{path}: the file has no keys: it must be a mapping{hint}")
     return YamlFile(path, content, root)
 
 

@@ -25,10 +25,12 @@ from mcp_bench.api import (
     RunLockedError,
     RunStarted,
     UnknownNameError,
+    WrongUseError,
     open_home,
     record,
     record_async,
     resume,
+    resume_async,
 )
 from mcp_bench.bridge.process.descendants import own_children
 from mcp_bench.recorder.runs.lock import is_being_written
@@ -42,6 +44,10 @@ import sys
 from mcp_bench.api import record
 record("script", "notebook", agent_options={"file": sys.argv[1]})
 """
+
+
+URL = "http://127.0.0.1:1/v1?key=sentinel-of-the-url"
+"""An endpoint with a login, which is not stored."""
 
 
 def alive(pid: int) -> bool:
@@ -241,3 +247,17 @@ def script(hanging: Hanging) -> subprocess.Popen[str]:
     return subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     )
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_an_endpoint_with_a_login_is_named_again(asynchronous: bool) -> None:
+    run = record("oracle", "notebook", limit=1, base_url=URL, progress=False)
+    with pytest.raises(WrongUseError, match="has a login in its URL, which is not stored"):
+        resume(run, progress=False)
+    with pytest.raises(WrongUseError, match=r"is http://127\.0\.0\.1:1/v1"):
+        resume(run, base_url="http://127.0.0.1:2/v1", progress=False)
+    if asynchronous:
+        again = anyio.run(partial(resume_async, run, base_url=URL, progress=False))
+    else:
+        again = resume(run, base_url=URL, progress=False)
+    assert again.summary.done == 1

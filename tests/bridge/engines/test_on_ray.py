@@ -75,11 +75,15 @@ def test_a_stopped_run_goes_on(nodes: Any, script: Write, tmp_path: Path) -> Non
         ({"RAY_AUTH_MODE": ""}, (), "Start the nodes and this command with RAY_AUTH_MODE=token"),
         ({}, ("--address", "head:6379"), "cannot reach the Ray cluster at head:6379: no such cluster"),
         ({}, ("--address", "head"), "'head' is not the HOST:PORT of a Ray cluster's head"),
-        ({}, ("--referees", "2"), "each node of the cluster has one referee process: leave out --referees"),
+        (
+            {},
+            ("--referees", "2"),
+            "each node of the cluster has one referee process: leave out the number of referees",
+        ),
         (
             {"PYTHONPATH": str(FIXTURES), "RAY_ADDRESS": ""},
             ("--engine", "local", "--address", "a:1"),
-            "add --engine ray",
+            "choose the engine ray",
         ),
     ],
 )

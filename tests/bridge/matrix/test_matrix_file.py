@@ -140,7 +140,7 @@ overrides:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "matrix.yaml: the file has no keys"),
+        ("", "matrix.yaml: the file has no keys: it must be a mapping (see `mcp-bench record --help`)"),
         ("name: [", "matrix.yaml:1: not YAML"),
         ("record: {agent: codex}", "matrix.yaml:1: the key 'name' is missing"),
         ("name: m\nagnets: []", "matrix.yaml:2: agnets: unknown key (did you mean agents?)"),

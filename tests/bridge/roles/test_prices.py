@@ -69,7 +69,7 @@ def test_a_request_costs_the_sum_of_its_tokens(
         ("m: {input: 1, output: 1, outputs: 1}", "m.outputs"),
         ("m: 3", "prices.yaml:1: m: "),
         ("m: {input: 1, output: .inf}", "m.output"),
-        ("- m", "the file has no keys"),
+        ("- m", r"the file has no keys: it must be a mapping$"),
     ],
 )
 def test_a_price_that_is_none_is_named(tmp_path: Path, text: str, words: str) -> None:

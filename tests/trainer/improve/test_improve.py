@@ -19,6 +19,7 @@ from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.improve.folder import Arm
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.loop import commands
+from mcp_bench.trainer.loop.recordings import RunStoppedError
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.forked import module_command
 from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing
@@ -188,7 +189,7 @@ def test_a_proposal_that_cannot_be_recorded_is_not_better(
 
     def stopped(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
         if arm == Arm(1):
-            raise commands.RunStoppedError("20 episodes in a row were invalid: endpoint_error")
+            raise RunStoppedError("20 episodes in a row were invalid: endpoint_error")
         return measured(self, arm, what, numbers)
 
     def outage(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:

@@ -28,6 +28,7 @@ from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordi
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
 from mcp_bench.trainer.loop import commands
+from mcp_bench.trainer.loop import recordings as loop_recordings
 from mcp_bench.trainer.loop.measuring import Endpoint
 from tests.support.recorded import Episode, planned, play, record, run_info
 
@@ -184,7 +185,7 @@ def test_a_feedback_session_that_the_hours_end_is_no_proposal(
             proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)
     else:
         assert proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)["action"] == "none"
-    assert commands.given(asked[0], "--isolation") == ["--isolation", "uid"]
+    assert loop_recordings.given(asked[0], "--isolation") == ["--isolation", "uid"]
     assert "--require-isolation=uid" in asked[0] and "300" not in asked[0]
 
 
@@ -205,7 +206,7 @@ def test_a_dead_engine_says_nothing_about_the_weights(
         return {"run": "run_x", "stopped": True, "stopped_by": "20 episodes in a row were invalid"}
 
     monkeypatch.setattr(recordings_module, "served", served)
-    monkeypatch.setattr(recordings_module, "record", partial(commands.record, run=stopped))
+    monkeypatch.setattr(recordings_module, "record", partial(loop_recordings.record, run_command=stopped))
     folder = ImproveFolder(tmp_path)
     folder.recipe.write_text(yaml.safe_dump({"model": {"base": "/base"}}))
     settings = SETTINGS.model_copy(update={"recipe": "mine.yaml"})
@@ -264,6 +265,9 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     attempts = folder.generation(1) / "train" / "steps" / "1" / "attempts-0.run.json"
     attempts.parent.mkdir(parents=True)
     attempts.write_text(json.dumps({"run": run.id}))
+    step = {"episodes": 4, "seconds": 2.5, "reward": 0.5}
+    metrics = folder.generation(1) / "train" / "metrics.jsonl"
+    metrics.write_text(f'{json.dumps(step)}\n{{"episodes": 4, "sec')  # a kill tore the last line
     (folder.generation(1) / "train" / "settings.json").write_text(
         "{}"
     )  # so this is not left by a stopped start
@@ -272,6 +276,7 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     assert found["why"].startswith(("nothing came of the episodes", "a guard stopped"))
     assert found["spent"]["seconds"] >= 0
     assert found["spent"].get("tokens") == (12 if action == "rl" else None)
+    assert found["spent"].get("episodes") == (4 if action == "rl" else None)
     assert ("--on-leak drop" in said.read_text()) == (action == "train")
 
 

@@ -106,13 +106,20 @@ def test_wrong_use_is_reported_before_anything_starts(
         (["--recipe", "tiny-cpu"], WrongUseError, "use --recipe and --size"),
         (["--recipe", "tiny-cpu", "--size", "1"], WrongUseError, "no runs to select rows from"),
         (["--recipe", "tiny-cpu", "--size", "1", "--run", "run_x"], UnknownNameError, "unknown run 'run_x'"),
-        (["--resume", str(out)], WrongUseError, "it has no ablation.json"),
+        (["--resume", str(out)], WrongUseError, "ablation.json is missing"),
     ]
     for arguments, kind, reason in wrong:
         more = [] if "--resume" in arguments else ["--out", str(out)]
         done = CliRunner().invoke(ablate, [*arguments, *more])
         assert isinstance(done.exception, kind) and reason in str(done.exception)
         assert not out.exists()
+
+
+@pytest.mark.parametrize("more", [["--recipe", "tiny-cpu"], ["--size", "7"], ["--run", "run_x"]])
+def test_a_resumed_ablation_keeps_its_settings(tmp_path: Path, more: list[str]) -> None:
+    refused = CliRunner().invoke(ablate, ["--resume", str(tmp_path), *more])
+    assert refused.exit_code == 2
+    assert f"--resume keeps the ablation's own settings: leave out {more[0]}" in refused.output
 
 
 @pytest.mark.full

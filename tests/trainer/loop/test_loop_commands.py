@@ -15,7 +15,8 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop import commands, training
-from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, record, run
+from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
@@ -178,6 +179,16 @@ def test_a_training_without_a_result_says_why(
     monkeypatch.setattr(training, "run", fruitless)
     with pytest.raises(training.NothingTrainedError, match=says):
         training.train_model(Path("tiny-cpu"), tmp_path / "rows", out, [])
+
+
+def test_a_line_that_a_kill_tore_is_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(training, "run", lambda *_, **__: None)
+    step = {"loss": 2.0, "tokens": 5, "reward": 0.5, "episodes": 4}
+    (tmp_path / "metrics.jsonl").write_text(f'{json.dumps(step)}\n{{"loss": 1.')
+    (tmp_path / "data.json").write_text('{"rows": 3, "too_long": []}')
+    done = training.train_model(Path("tiny-cpu"), tmp_path / "rows", tmp_path, [])
+    assert (done["steps"], done["first_loss"], done["tokens"]) == (1, 2.0, 5)
+    assert training.rl_figures(tmp_path)["episodes"] == 4
 
 
 @pytest.mark.parametrize(("codes", "kind"), [((0, 3), FruitlessStepError), ((1, 0), StepFailedError)])

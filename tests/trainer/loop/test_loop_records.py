@@ -16,8 +16,8 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.loop import measuring, steps
-from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import LoopFolder
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from tests.support import recorded
@@ -52,8 +52,8 @@ class Command:
 
 def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None:
     command = Command()
-    first = record(tmp_path / "dev.begun", ASKED, run=command)
-    assert record(tmp_path / "dev.begun", ASKED, run=command) == first
+    first = record(tmp_path / "dev.begun", ASKED, run_command=command)
+    assert record(tmp_path / "dev.begun", ASKED, run_command=command) == first
     assert command.resumed == [first]
 
 
@@ -61,43 +61,47 @@ def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None
 def test_an_agent_of_ones_own_is_stored_with_its_name(stored: str, is_ours: bool, tmp_path: Path) -> None:
     command = Command(stored)
     asked = ("--agent", "acp", "--agent-option", "command=mine", "--task", "user_task_0")
-    first = record(tmp_path / "dev.begun", asked, run=command)
-    assert (record(tmp_path / "dev.begun", asked, run=command) == first) is is_ours
+    first = record(tmp_path / "dev.begun", asked, run_command=command)
+    assert (record(tmp_path / "dev.begun", asked, run_command=command) == first) is is_ours
 
 
 def test_a_run_without_tasks_that_cannot_run_here_is_found_again(tmp_path: Path) -> None:
     command = Command()
     asked = (*ASKED, "--task", "user_task_1")
-    first = record(tmp_path / "dev.begun", asked, run=command)
-    assert record(tmp_path / "dev.begun", asked, run=command) == first
+    first = record(tmp_path / "dev.begun", asked, run_command=command)
+    assert record(tmp_path / "dev.begun", asked, run_command=command) == first
     assert (
-        record(tmp_path / "dev.begun", ("--agent", "oracle", "--task", "user_task_1"), run=command) != first
+        record(tmp_path / "dev.begun", ("--agent", "oracle", "--task", "user_task_1"), run_command=command)
+        != first
     )
 
 
 def test_two_steps_that_record_the_same_find_their_own_runs(tmp_path: Path) -> None:
     """Such as two loops with one teacher: neither takes the other's run, nor records again."""
     command = Command()
-    runs = [record(tmp_path / f"{name}.begun", ASKED, run=command) for name in "ab"]
+    runs = [record(tmp_path / f"{name}.begun", ASKED, run_command=command) for name in "ab"]
     (tmp_path / "c.begun").write_text((tmp_path / "a.begun").read_text())  # as it was before both
-    assert [record(tmp_path / f"{name}.begun", ASKED, run=command) for name in "abc"] == [*runs, runs[0]]
+    assert [record(tmp_path / f"{name}.begun", ASKED, run_command=command) for name in "abc"] == [
+        *runs,
+        runs[0],
+    ]
     assert len({*runs}) == 2
 
 
 def test_an_unreadable_run_of_others_is_not_ours(tmp_path: Path) -> None:
     command = Command()
-    ours = record(tmp_path / "dev.begun", ASKED, run=command)
+    ours = record(tmp_path / "dev.begun", ASKED, run_command=command)
     (runs_dir() / "run_killed").mkdir()  # before it had a database
-    assert record(tmp_path / "dev.begun", ASKED, run=command) == ours
+    assert record(tmp_path / "dev.begun", ASKED, run_command=command) == ours
 
 
 def test_a_list_of_runs_that_is_incomplete_is_written_again(tmp_path: Path) -> None:
     command = Command()
     others = command(["record", *ASKED])["run"]
     (tmp_path / "dev.begun").write_text('{"before": [')
-    ours = record(tmp_path / "dev.begun", ASKED, run=command)
+    ours = record(tmp_path / "dev.begun", ASKED, run_command=command)
     assert ours != others
-    assert record(tmp_path / "dev.begun", ASKED, run=command) == ours
+    assert record(tmp_path / "dev.begun", ASKED, run_command=command) == ours
 
 
 def test_a_measurement_by_a_dead_engine_is_not_stored(
@@ -117,7 +121,7 @@ def test_a_measurement_by_a_dead_engine_is_not_stored(
     monkeypatch.setattr(measuring, "serve", serve)
     monkeypatch.setattr(measuring, "claim_port", lambda host, port: port)
     command = Command()
-    monkeypatch.setattr(steps, "record", partial(record, run=command))
+    monkeypatch.setattr(steps, "record", partial(record, run_command=command))
     folder = LoopFolder(tmp_path / "loop")
     settings = LoopSettings(
         recipe="tiny-cpu", benchmark="agentdojo", turns=1, train=["t"], dev=["user_task_0"], test=[],

@@ -14,8 +14,9 @@ import pytest
 from mcp_bench.bridge.cli import recorder as recorder_process
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.commands import StepFailedError, record
+from mcp_bench.trainer.loop.commands import StepFailedError
 from mcp_bench.trainer.loop.recorder import Recorder
+from mcp_bench.trainer.loop.recordings import record
 
 pytestmark = pytest.mark.system
 
@@ -65,7 +66,7 @@ def test_runs_share_a_process_and_its_fork_server(
     made, pids = [], set()
     for number, task in enumerate((TASK, OTHER)):
         monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / f"home-{number}"))  # each order has its own
-        made.append(record(tmp_path / "begun", [*ASKED, "--task", task], log, run=recorder.run))
+        made.append(record(tmp_path / "begun", [*ASKED, "--task", task], log, run_command=recorder.run))
         with RunReader(runs_dir() / made[-1]) as reader:
             (episode,) = reader.episodes()
         assert (episode.task, episode.strict) == (task, True)
@@ -81,7 +82,7 @@ def test_a_failed_run_does_not_end_the_process(recorder: Recorder, tmp_path: Pat
     with pytest.raises(StepFailedError, match=f"record failed with exit code 2: see {log}"):
         recorder.run(["record", "--agent", "nobody", "--task", TASK, "--json"], log=log)
     assert "nobody" in log.read_text()
-    assert record(tmp_path / "begun", [*ASKED, "--task", TASK], log, run=recorder.run)
+    assert record(tmp_path / "begun", [*ASKED, "--task", TASK], log, run_command=recorder.run)
 
 
 def test_a_closed_one_records_nothing(log: Path) -> None:
@@ -103,12 +104,12 @@ def test_a_crash_is_in_the_log_of_its_run(monkeypatch: pytest.MonkeyPatch, log: 
 
 def test_a_process_that_died_is_noticed(recorder: Recorder, tmp_path: Path, log: Path) -> None:
     asked = [*ASKED, "--task", TASK]
-    record(tmp_path / "begun", asked, log, run=recorder.run)
+    record(tmp_path / "begun", asked, log, run_command=recorder.run)
     assert recorder._process is not None
     os.kill(recorder._process.pid, signal.SIGKILL)
     with pytest.raises(StepFailedError, match="the process that records has ended"):
-        record(tmp_path / "begun", asked, log, run=recorder.run)
-    assert record(tmp_path / "begun", asked, log, run=recorder.run)  # by a new one
+        record(tmp_path / "begun", asked, log, run_command=recorder.run)
+    assert record(tmp_path / "begun", asked, log, run_command=recorder.run)  # by a new one
 
 
 @pytest.fixture

@@ -207,7 +207,7 @@ def test_rft_without_a_solved_attempt_is_fruitless(tmp_path: Path) -> None:
 def test_a_resumed_rft_keeps_its_recordings(tmp_path: Path) -> None:
     refused = CliRunner().invoke(train, ["rft", "--resume", str(tmp_path), "--best", "2"])
     assert refused.exit_code == 2
-    assert "--resume keeps the run's own data: leave out --best" in refused.output
+    assert "--resume keeps the run's own settings: leave out --best" in refused.output
 
 
 def test_rows_that_are_no_pairs(start: Path, tmp_path: Path) -> None:

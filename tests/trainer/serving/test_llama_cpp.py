@@ -138,7 +138,7 @@ def test_engine_and_file_must_fit_together(tmp_path: Path) -> None:
     file = tmp_path / "a.gguf"
     assert llama_cpp.engine_for(file, "auto") == "llama.cpp"
     assert llama_cpp.engine_for(tmp_path, "auto") == "auto"
-    with pytest.raises(WrongUseError, match=r"which --engine llama\.cpp serves, not vllm"):
+    with pytest.raises(WrongUseError, match=r"which the engine llama\.cpp serves, not vllm"):
         llama_cpp.engine_for(file, "vllm")
     with pytest.raises(WrongUseError, match="mcp-bench export-model"):
         llama_cpp.engine_for(tmp_path, "llama.cpp")

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from openai import OpenAI
 
-from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.measuring import served, tasks
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.serving import serve
 from tests.support.training.byte_tokenizers import CHATML

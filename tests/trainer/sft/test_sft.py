@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
+from mcp_bench.bridge.cli.root import root
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from tests.support.training.byte_tokenizers import byte_tokenizer
@@ -223,7 +224,6 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
             ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],
             "the number of processes is 1",
         ),
-        (["tiny-cpu", "--resume", out], "leave out RECIPE"),
         (["--resume", out], "no training run in"),
     ]
     if find_spec("kernels") is None:
@@ -240,6 +240,21 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
         assert not out.exists()
     with pytest.raises(WrongUseError, match=r"has no weights \(\*\.safetensors\)"):
         sft("tiny-cpu", "--data", data, "--out", out, *settings(model__base=str(weightless)))
+
+
+@pytest.mark.parametrize("method", ["sft", "dpo", "kto", "rft"])
+def test_a_resumed_training_keeps_its_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(f'[train.{method}]\ntokenizer = "mine"\n')  # a default, which nobody typed
+    monkeypatch.setenv("MCP_BENCH_CONFIG", str(file))
+    for more, word in ((["tiny-cpu"], "RECIPE"), (["--tokenizer", "x"], "--tokenizer")):
+        refused = CliRunner().invoke(root, ["train", method, "--resume", str(tmp_path), *more])
+        assert refused.exit_code == 2
+        assert f"--resume keeps the run's own settings: leave out {word}" in refused.output
+    allowed = CliRunner().invoke(root, ["train", method, "--resume", str(tmp_path)])
+    assert "no training run in" in str(allowed.exception)
 
 
 def test_existing_runs_and_changed_rows_are_refused(tmp_path: Path, data: Path, tokenizer: Path) -> None:

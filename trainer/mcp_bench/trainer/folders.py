@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import TypeVar
 
-from mcp_bench.servers.errors import BenchError
+from pydantic import BaseModel, ValidationError
+
+from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
+
+Settings = TypeVar("Settings", bound=BaseModel)
 
 
 def fresh(kind: str, before: str = "") -> Path:
@@ -26,6 +31,32 @@ def fresh(kind: str, before: str = "") -> Path:
             continue
         return path
     raise AssertionError
+
+
+def stored_settings(path: Path, model: type[Settings], noun: str) -> Settings:
+    """Return what a folder was made for.
+
+    Args:
+        path: the file in the folder.
+        model: what the file holds.
+        noun: what the folder is of, such as "loop".
+
+    Raises:
+        WrongUseError: the file is missing, or cannot be read.
+    """
+    if not path.is_file():
+        raise WrongUseError(f"no {noun} in {path.parent}: {path.name} is missing")
+    try:
+        return model.model_validate_json(path.read_bytes())
+    except OSError as error:
+        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        said = f"{where}: {first['msg']}" if where else first["msg"]
+        raise WrongUseError(
+            f"cannot read {path}: {said}. It was changed, or written by another version"
+        ) from error
 
 
 @contextmanager

@@ -6,7 +6,7 @@ silently ignored wastes a training run.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -26,6 +26,7 @@ from pydantic import (
 )
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError, suggestion
+from mcp_bench.servers.yaml_file import Place, read_yaml
 from mcp_bench.trainer.architectures.architecture import Architecture
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.preference.settings import Preference
@@ -244,29 +245,25 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
 
     Raises:
         UnknownNameError: there is no such recipe.
-        WrongUseError: the file or an override is invalid; the text names file, key and fault.
+        WrongUseError: the file or an override is invalid; the text names file, line, key and fault.
     """
-    known = shipped()
+    overrides, known = list(overrides), shipped()
     path = known.get(name, Path(name))
     if not path.is_file():
         if path.suffix in {".yaml", ".yml"}:
             raise WrongUseError(f"no recipe file {name!r}{suggestion(path.stem, known)}")
         raise UnknownNameError("recipe", name, known)
-    try:
-        content = yaml.safe_load(path.read_text(encoding="utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise WrongUseError(f"{path}: not YAML: {error}") from error
-    if not isinstance(content, dict):
-        raise WrongUseError(f"{path}: a recipe must be a mapping of {', '.join(Recipe.model_fields)}")
-    where = str(path)
+    file = read_yaml(path, f" of {', '.join(Recipe.model_fields)}")
     for override in overrides:
-        _override(content, override)
-        where = f"{path} with --set"
+        _override(file.content, override)
     try:
-        return path.stem, Recipe.model_validate(content)
+        return path.stem, Recipe.model_validate(file.content)
     except ValidationError as error:
-        faults = "\n".join(f"  {line}" for line in _faults(error))
-        raise WrongUseError(f"{where}:\n{faults}") from error
+        if overrides:  # the file may have no line for it
+            lines = [f"{path} with --set:", *(f"  {fault}" for _, fault in _faults(error))]
+        else:
+            lines = [f"{path}:{file.line(place)}: {fault}" for place, fault in _faults(error)]
+        raise WrongUseError("\n".join(lines)) from error
 
 
 def _override(content: dict[str, Any], override: str) -> None:
@@ -288,17 +285,19 @@ def _override(content: dict[str, Any], override: str) -> None:
     inner[last] = value
 
 
-def _faults(error: ValidationError) -> Iterable[str]:
+def _faults(error: ValidationError) -> Iterator[tuple[Place, str]]:
+    """Yield the place and the text of each fault."""
     for fault in error.errors(include_url=False):
         place = [str(part) for part in fault["loc"]]
         key = ".".join(place) or "the recipe"
         if fault["type"] == "extra_forbidden":
-            yield f"{key}: unknown key{suggestion(place[-1], _keys_beside(place))}"
+            text = f"unknown key{suggestion(place[-1], _keys_beside(place))}"
         elif fault["type"] == "missing":
-            yield f"{key}: missing"
+            text = "missing"
         else:
             given = "" if isinstance(fault["input"], Mapping) else f" (is {fault['input']!r})"
-            yield f"{key}: {fault['msg']}{given}"
+            text = f"{fault['msg']}{given}"
+        yield fault["loc"], f"{key}: {text}"
 
 
 def _keys_beside(place: list[str]) -> Iterable[str]:

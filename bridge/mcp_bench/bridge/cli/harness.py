@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.bridge.cli.options import judge_options
+from mcp_bench.bridge.cli.options import judge_options, refuse_given, with_options
 from mcp_bench.recorder.cli.run_options import run_options, runs_argument
 
 if TYPE_CHECKING:
@@ -62,9 +62,7 @@ def edit_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     ]
-    for option in reversed(options):
-        command = option(command)
-    return run_options(command)
+    return with_options(run_options, *options)(command)
 
 
 least_option = click.option(
@@ -73,10 +71,10 @@ least_option = click.option(
     default=2,
     show_default=True,
     metavar="N",
-    help="Tasks that each must rest on, if a rule finds it.",
+    help="Leave out what was seen in fewer tasks.",
 )
 most_option = click.option(
-    "--most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="How many."
+    "--most", type=click.IntRange(min=1), default=10, show_default=True, metavar="N", help="Add at most N."
 )
 
 
@@ -85,8 +83,9 @@ most_option = click.option(
 @least_option
 @most_option
 @judge_options
+@click.pass_context
 def tips(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
+    ctx: click.Context, /, runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
     benchmark: str | None, as_json: bool, least: int, most: int, **judge: Any,
 ) -> None:  # fmt: skip
     """Add tips: what goes wrong in several tasks, and what repaired it.
@@ -100,6 +99,8 @@ def tips(
     from mcp_bench.bridge.memory.tips import tips_by_rule
     from mcp_bench.servers.sanitize import sanitize_line
 
+    if judge["judge_model"] is not None:
+        refuse_given(ctx, ("least",), "--judge-model finds the tips without a rule")
     refuse_existing(out)
     files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
     hidden: dict[str, str] = {}
@@ -142,7 +143,7 @@ def skills(
 @harness.command()
 @edit_options
 @click.option(
-    "--count", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="How many."
+    "--count", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Add at most K."
 )
 def examples(
     runs: tuple[str, ...],
@@ -197,14 +198,14 @@ def recall(
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the folders go."
 )
-@click.option("--agent", metavar="AGENT", default="chat", show_default=True, help="For the matrix file.")
+@click.option("--agent", metavar="AGENT", default="chat", show_default=True, help="Agent in the matrix file.")
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
     metavar="N",
-    help="For the matrix file.",
+    help="Episodes for each task in the matrix file.",
 )
 def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
     """Write the harness in FOLDER without each of its parts, and a matrix file that records them all.

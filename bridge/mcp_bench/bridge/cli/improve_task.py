@@ -25,7 +25,12 @@ def improve_task() -> None:
 @improve_task.command(epilog=EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--repeats", type=click.IntRange(min=1), metavar="N", default=3, show_default=True, help="Trials."
+    "--repeats",
+    type=click.IntRange(min=1),
+    metavar="N",
+    default=3,
+    show_default=True,
+    help="Number of trials.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check(folder: Path, repeats: int, as_json: bool) -> None:

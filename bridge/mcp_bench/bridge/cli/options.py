@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
@@ -157,6 +157,11 @@ def limits(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]) 
     return {key: float(value) if key == "cost" else int(value) for key, value in pairs.items()}
 
 
+def with_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Return a decorator that adds options to a command, whose help lists them in this order."""
+    return lambda command: reduce(lambda inner, option: option(inner), reversed(options), command)
+
+
 def judge_options(command: F) -> F:
     """Add the options that name a model that reads recordings, and what it may use."""
     options = [
@@ -184,7 +189,7 @@ def judge_options(command: F) -> F:
             help="What it costs, in YAML, as for `mcp-bench record`.",
         ),
     ]
-    return reduce(lambda inner, option: option(inner), reversed(options), command)
+    return with_options(*options)(command)
 
 
 def parallel_options(command: F) -> F:
@@ -221,12 +226,35 @@ def parallel_options(command: F) -> F:
             "node of.",
         ),
     ]
-    return reduce(lambda inner, option: option(inner), reversed(options), command)
+    return with_options(*options)(command)
 
 
 def role_options(command: F) -> F:
     """Add the options that name the models of the worlds' roles."""
-    options = [
+    options: list[Callable[[Any], Any]] = []
+    for role in ("user", "judge", "opponent"):
+        options += [
+            click.option(
+                f"--{role}-model",
+                metavar="M",
+                help=f"Model that plays the {role}, in worlds that ask one.",
+            ),
+            click.option(
+                f"--{role}-base-url",
+                metavar="URL",
+                callback=http_url,
+                help="Its endpoint, with the Chat Completions API. Default: $OPENAI_BASE_URL, or OpenAI's. "
+                f"Its key is in $MCP_BENCH_{role.upper()}_API_KEY, or $OPENAI_API_KEY.",
+            ),
+        ]
+    options += [
+        click.option(
+            "--prices",
+            type=click.Path(dir_okay=False, exists=True),
+            metavar="FILE",
+            help="What these models cost, in YAML: MODEL: {input: 2.0, cached-input: 0.5, output: 8.0}, in "
+            "US dollars per million tokens. A cost that the endpoint reports takes precedence.",
+        ),
         click.option(
             "--role-limit",
             "role_limits",
@@ -236,41 +264,40 @@ def role_options(command: F) -> F:
             help="What each of these models may use in an episode: requests (200), tokens (2000000), cost "
             "in US dollars (no limit), and seconds for a request (120) (repeatable).",
         ),
-        click.option(
-            "--prices",
-            type=click.Path(dir_okay=False, exists=True),
-            metavar="FILE",
-            help="What these models cost, in YAML: MODEL: {input: 2.0, cached-input: 0.5, output: 8.0}, in "
-            "US dollars per million tokens. A cost that the endpoint reports takes precedence.",
-        ),
     ]
-    for role in ("opponent", "judge", "user"):
-        options += [
-            click.option(
-                f"--{role}-base-url",
-                metavar="URL",
-                callback=http_url,
-                help="Its endpoint, with the Chat Completions API. Default: $OPENAI_BASE_URL, or OpenAI's. "
-                f"Its key is in $MCP_BENCH_{role.upper()}_API_KEY, or $OPENAI_API_KEY.",
-            ),
-            click.option(
-                f"--{role}-model",
-                metavar="M",
-                help=f"Model that plays the {role}, in worlds that ask one.",
-            ),
-        ]
-    return reduce(lambda inner, option: option(inner), options, command)
+    return with_options(*options)(command)
 
 
 def http_options(command: F) -> F:
     """Add the options for streamable HTTP; `http` is a host and a port, or None."""
-    return reduce(lambda inner, option: option(inner), reversed(HTTP_OPTIONS), command)
+    return with_options(*HTTP_OPTIONS)(command)
 
 
 def task_options(command: F) -> F:
     """Add the options that choose the tasks for `next_task`, and their order."""
-    options = (split_option, task_option, seed_option, limit_option)
-    return reduce(lambda inner, option: option(inner), reversed(options), command)
+    return with_options(split_option, task_option, seed_option, limit_option)(command)
+
+
+def was_given(ctx: click.Context, name: str) -> bool:
+    """Whether a parameter was typed, and is no default of the user's settings file."""
+    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
+
+
+def refuse_given(ctx: click.Context, among: Collection[str], why: str) -> None:
+    """Refuse what was typed although a file or a run says it already.
+
+    Args:
+        ctx: the command's.
+        among: the parameters to look at.
+        why: the beginning of the error.
+
+    Raises:
+        click.UsageError: one of them was typed.
+    """
+    for param in ctx.command.params:
+        if param.name in among and was_given(ctx, str(param.name)):
+            word = param.opts[0] if isinstance(param, click.Option) else param.human_readable_name
+            raise click.UsageError(f"{why}: leave out {word}")
 
 
 def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:

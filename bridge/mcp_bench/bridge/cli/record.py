@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -17,10 +16,12 @@ from mcp_bench.bridge.cli.options import (
     limit_option,
     limits,
     parallel_options,
+    refuse_given,
     role_options,
     seed_option,
     split_option,
     task_option,
+    was_given,
 )
 from mcp_bench.bridge.engines.parallel import AUTO, EngineName, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
@@ -330,7 +331,7 @@ def record(
         own = {*choices, "dry_run"} - set(AGAIN)
         refuse_given(ctx, own, "--resume keeps the run's own settings")
         for name in AGAIN:
-            if not was_given(ctx, name, choices):
+            if not was_given(ctx, name):
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
         setup, run = resume_run(resume, **{name: choices[name] for name in AGAIN})
     with run:
@@ -346,7 +347,7 @@ def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     forget_another_agent(ctx, values)
     if not values["agent"]:
         raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
-    refuse_mixed(ctx, values)
+    refuse_mixed(ctx)
     if (path := values.pop("path")) is not None:
         values["benchmark"] = f"{values['benchmark']}:{path}"
     if values["server"] is not None:  # none of these was typed
@@ -358,18 +359,11 @@ def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     return Choices(**values, prompts=prompts)
 
 
-def refuse_given(ctx: click.Context, among: Collection[str], why: str) -> None:
-    """Refuse options that say what a file or a run says already."""
-    given = [param.opts[0] for param in ctx.command.params if was_given(ctx, param.name, among)]
-    if given:
-        raise click.UsageError(f"{why}: leave out {given[0]}")
-
-
-def refuse_mixed(ctx: click.Context, choices: Collection[str]) -> None:
+def refuse_mixed(ctx: click.Context) -> None:
     """Refuse benchmark options together with --server, and the reverse."""
     from mcp_bench.bridge.run.choices import OF_BENCHMARKS
 
-    if was_given(ctx, "server", choices):
+    if was_given(ctx, "server"):
         refuse_given(ctx, (*OF_BENCHMARKS, "path"), "--server records without a benchmark")
     else:
         refuse_given(ctx, ("prompts", "prompt_files"), "a prompt needs --server")
@@ -380,9 +374,3 @@ def text(file: TextIO) -> str:
         return file.read()
     except (OSError, UnicodeDecodeError) as error:
         raise click.UsageError(f"--prompt-file {file.name}: {error}") from error
-
-
-def was_given(ctx: click.Context, name: str | None, among: Collection[str]) -> bool:
-    if name is None or name not in among:
-        return False
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE

@@ -23,7 +23,13 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("what", required=False, metavar="[RUN|EPISODE|PATH]")
 @run_options
-@click.option("--port", type=click.IntRange(0, 65535), default=PORT, show_default=True, help="0: a free one.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT,
+    show_default=True,
+    help="Port to listen on; 0 picks a free one.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--token", envvar="MCP_BENCH_TOKEN", metavar="T", help="Token to log in with. Default: the home's."

@@ -37,11 +37,12 @@ class Parallel:
 
         if self.engine == LOCAL and self.address is not None:
             raise WrongUseError(
-                "an address is that of a Ray cluster: add --engine ray, or leave out --address"
+                "an address is that of a Ray cluster: choose the engine ray, or leave the address out"
             )
         if self.engine == RAY and self.referees != AUTO:
             raise WrongUseError(
-                "with --engine ray, each node of the cluster has one referee process: leave out --referees"
+                "with the engine ray, each node of the cluster has one referee process: leave out the number "
+                "of referees"
             )
         if self.address is not None and not ADDRESS.fullmatch(self.address):
             raise WrongUseError(f"{self.address!r} is not the HOST:PORT of a Ray cluster's head")

@@ -34,7 +34,7 @@ def read_matrix(path: Path, command: click.Command) -> MatrixFile:
     Raises:
         WrongUseError: it cannot be read, or something in it is wrong; the text has every fault.
     """
-    file, settings = read_yaml(path), settings_of(command)
+    file, settings = read_yaml(path, " (see `mcp-bench record --help`)"), settings_of(command)
     try:
         found = file_model(command).model_validate(_with_dashes(file.content))
         content = found.model_dump(by_alias=True, exclude_unset=True)

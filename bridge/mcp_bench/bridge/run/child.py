@@ -64,6 +64,8 @@ class Request(BaseModel):
     """With `resume`: tags to add to the run."""
     note: str | None = None
     """With `resume`: a new note."""
+    base_url: str | None = None
+    """With `resume`: the run's model endpoint with the login in its URL, which is not stored."""
 
 
 class Channel:
@@ -193,7 +195,9 @@ def opened(request: Request, parallel: Parallel) -> Iterator[tuple[Setup, RunFol
     from mcp_bench.bridge.run.setup import resume_run, start_run
 
     if request.resume is not None:
-        setup, run = resume_run(request.resume, request.max_cost, request.run_tags, request.note)
+        setup, run = resume_run(
+            request.resume, request.max_cost, request.run_tags, request.note, request.base_url
+        )
     else:
         setup, run = start_run(Choices(**request.choices or {}), elsewhere=parallel.elsewhere)
     with run:

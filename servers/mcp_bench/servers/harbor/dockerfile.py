@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from posixpath import join, normpath
 
-FOLLOWED = ("RUN", "COPY", "ADD", "ENV", "WORKDIR", "ARG")
 IGNORED = ("CMD", "ENTRYPOINT", "EXPOSE", "LABEL", "MAINTAINER", "HEALTHCHECK", "STOPSIGNAL", "SHELL")
 """They say how a container starts. A sandbox starts a shell."""
 STARTED_WITH = {

@@ -77,10 +77,10 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
     metrics = {"runs": float(found.runs), "crashes": float(found.crashes)}
     runs = _runs(task, found)
     if found.chosen == 0:
-        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, runs=runs)
+        return _grade(dict.fromkeys(_objectives(), False), 0.0, metrics, runs=runs)
     metrics |= {"novelty": found.novelty}
     if found.crash:
-        return _grade(task, dict.fromkeys(_objectives(), False), 0.0, metrics, crash=found.crash, runs=runs)
+        return _grade(dict.fromkeys(_objectives(), False), 0.0, metrics, crash=found.crash, runs=runs)
     metric, clock = task.definition.metric, task.definition.experiment.kind in CLOCKED
     better = gain(metric, found.samples, CANDIDATE, clock=clock)
     way = progress(metric, found.samples, CANDIDATE, clock=clock)
@@ -104,7 +104,7 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
         better="lower" if metric.direction == "minimize" else "higher",
         baseline=held[BASELINE].value, par=held[REFERENCE].value,
     )  # fmt: skip
-    return _grade(task, holds, way.low if improved else 0.0, metrics, score=score, runs=runs)
+    return _grade(holds, way.low if improved else 0.0, metrics, score=score, runs=runs)
 
 
 def _runs(task: ImproveTask, found: Evidence) -> tuple[Score, ...]:
@@ -132,7 +132,6 @@ def _objectives() -> list[str]:
 
 
 def _grade(
-    task: ImproveTask,
     holds: dict[str, bool],
     partial: float,
     metrics: dict[str, float],

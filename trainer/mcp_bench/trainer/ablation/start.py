@@ -14,7 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
-from mcp_bench.trainer.folders import locked
+from mcp_bench.trainer.folders import locked, stored_settings
 from mcp_bench.trainer.loop.folder import new_folder
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import trial_recipe
@@ -56,12 +56,9 @@ def begun(folder: Path) -> tuple[Path, AblationSettings]:
     """Return a stopped ablation.
 
     Raises:
-        WrongUseError: the folder has none.
+        WrongUseError: the folder has none, or its settings cannot be read.
     """
-    stored = folder / SETTINGS
-    if not stored.is_file():
-        raise WrongUseError(f"cannot resume {folder}: it has no {SETTINGS}, so it is not an ablation")
-    return folder.absolute(), AblationSettings.model_validate_json(stored.read_text(encoding="utf-8"))
+    return folder.absolute(), stored_settings(folder / SETTINGS, AblationSettings, "ablation")
 
 
 def run(folder: Path, settings: AblationSettings, report: Callable[[str], object]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import model_validator
 
 from mcp_bench.servers.errors import suggestion
-from mcp_bench.trainer.architectures.layers import FAMILIES, GATES, Layer, Matrix
+from mcp_bench.trainer.architectures.layers import FAMILIES, GATES, Layer, Matrix, size_of
 from mcp_bench.trainer.architectures.sizes import EXPERT_COUNTS, Sizes
 
 MIXTURE = {
@@ -55,16 +55,16 @@ class Architecture(Sizes):
         return {
             "embedding": embedding,
             "head": 0 if self.tie_word_embeddings else embedding,
-            "attention": sum(_size(layer.attention) + layer.attention_rest for layer in layers),
-            "mlp": sum(_size(layer.mlp) + layer.mlp_rest for layer in layers),
-            "experts": sum(_size(layer.experts) + layer.experts_rest for layer in layers),
+            "attention": sum(size_of(layer.attention) + layer.attention_rest for layer in layers),
+            "mlp": sum(size_of(layer.mlp) + layer.mlp_rest for layer in layers),
+            "experts": sum(size_of(layer.experts) + layer.experts_rest for layer in layers),
             "norms": sum(layer.norms for layer in layers) + self.hidden_size,
         }
 
     def layer_parameters(self) -> int:
         """Return the number of parameters of the largest layer."""
         return max(
-            _size((*layer.attention, *layer.mlp, *layer.experts))
+            size_of((*layer.attention, *layer.mlp, *layer.experts))
             + layer.attention_rest
             + layer.mlp_rest
             + layer.experts_rest
@@ -74,7 +74,7 @@ class Architecture(Sizes):
 
     def expert_parameters(self) -> int:
         """Return the number of expert parameters of the largest layer."""
-        return max(_size(layer.experts) for layer in self.layers())
+        return max(size_of(layer.experts) for layer in self.layers())
 
     def projections(self) -> list[str]:
         """Return the names of the modules and fused parameters that can be adapted."""
@@ -118,7 +118,3 @@ class Architecture(Sizes):
         if self.model_type == "mistral":
             numbers["sliding_window"] = self.sliding_window
         return numbers
-
-
-def _size(matrices: tuple[Matrix, ...]) -> int:
-    return sum(matrix.copies * matrix.inputs * matrix.outputs for matrix in matrices)

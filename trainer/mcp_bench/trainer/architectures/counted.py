@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bench.trainer.architectures.architecture import Architecture
 from mcp_bench.trainer.architectures.base_config import UnusableBaseError, fault, place
-from mcp_bench.trainer.architectures.layers import EXPERTS, FULL, LINEAR, SLIDING, Layer, Matrix
+from mcp_bench.trainer.architectures.layers import EXPERTS, FULL, LINEAR, SLIDING, Layer, Matrix, size_of
 
 ROUTERS = ("gate", "router")
 STATEFUL = ("linear_attention", "mamba", "conv", "recurrent")
@@ -160,9 +160,9 @@ def _layer(layer: Any, kind: str | None) -> Layer:
         tuple(attention),
         tuple(mlp),
         tuple(experts),
-        attention_rest=counts["attention"] - _size(attention),
-        mlp_rest=counts["mlp"] - _size(mlp),
-        experts_rest=counts["experts"] - _size(experts),
+        attention_rest=counts["attention"] - size_of(attention),
+        mlp_rest=counts["mlp"] - size_of(mlp),
+        experts_rest=counts["experts"] - size_of(experts),
         norms=counts["norms"],
     )
 
@@ -175,10 +175,6 @@ def _part(name: str) -> str:
     if any(word in name.lower() for word in ("attn", "attention", "mixer", "mamba", "conv")):
         return "attention"
     return "experts" if "experts" in path or any(word in path for word in ROUTERS) else "mlp"
-
-
-def _size(matrices: Iterable[Matrix]) -> int:
-    return sum(matrix.copies * matrix.inputs * matrix.outputs for matrix in matrices)
 
 
 def _total(weights: Iterable[Any]) -> int:

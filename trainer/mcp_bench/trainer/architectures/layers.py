@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -25,6 +25,11 @@ class Matrix(NamedTuple):
     inputs: int
     outputs: int
     copies: int = 1
+
+
+def size_of(matrices: Iterable[Matrix]) -> int:
+    """Return the number of weights."""
+    return sum(matrix.copies * matrix.inputs * matrix.outputs for matrix in matrices)
 
 
 @dataclass(frozen=True)

@@ -71,7 +71,7 @@ def find_format(name: str, template: str = "") -> CallFormat:
     if name not in found:
         raise WrongUseError(
             f"this engine does not know the tool call parser {name!r}{suggestion(name, found)}: it has "
-            f"{', '.join(found)}. vLLM may have it: use --engine vllm"
+            f"{', '.join(found)}. vLLM may have it: use the engine vllm"
         )
     return found[name]
 

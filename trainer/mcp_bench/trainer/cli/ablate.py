@@ -27,8 +27,9 @@ Examples:
 @click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models per cohort.")
 @folder_options("ablation")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
-def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, resume: Path | None,
-           as_json: bool, **choices: Any) -> None:  # fmt: skip
+@click.pass_context
+def ablate(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
+           resume: Path | None, as_json: bool, **choices: Any) -> None:  # fmt: skip
     """Test whether higher-graded recordings train a better model.
 
     Selects three cohorts with the same tasks, each equally often: the best attempts (`high`), the worst
@@ -38,11 +39,14 @@ def ablate(recipe: str | None, overrides: tuple[str, ...], out: Path | None, res
 
     Ctrl-C stops the ablation. --resume continues with the first unfinished step.
     """
+    from mcp_bench.bridge.cli.options import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.ablation.start import begin, begun, run
     from mcp_bench.trainer.ablation.table import print_result
 
     if resume is not None:
+        own = set(ctx.params) - {"resume", "as_json"}
+        refuse_given(ctx, own, "--resume keeps the ablation's own settings")
         folder, settings = begun(resume)
     elif recipe is None or choices["size"] is None:
         raise WrongUseError("use --recipe and --size to start an ablation, or --resume to continue one")

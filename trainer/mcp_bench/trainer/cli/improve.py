@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from mcp_bench.bridge.cli.options import finite, http_url
+from mcp_bench.bridge.cli.options import finite, http_url, was_given
 from mcp_bench.trainer.cli.engine_option import engine_option
 
 EPILOG = """\b
@@ -170,7 +170,7 @@ def improve(
         from mcp_bench.trainer.improve.start import begin, begun, budget
 
         if place.settings.is_file():
-            given = {name for name in ctx.params if _typed(ctx, name)} - {"folder", "html", "as_json"}
+            given = {name for name in ctx.params if was_given(ctx, name)} - {"folder", "html", "as_json"}
             if wrong := sorted(given - set(LIMITS)):
                 raise click.UsageError(
                     f"{folder} has an improvement with settings of its own: leave out "
@@ -203,10 +203,6 @@ def improve(
         click.echo(json.dumps(history))
     else:
         print_history(place, history)
-
-
-def _typed(ctx: click.Context, name: str) -> bool:
-    return ctx.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
 def _flag(ctx: click.Context, name: str) -> str:

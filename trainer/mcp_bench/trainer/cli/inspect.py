@@ -53,7 +53,8 @@ Examples:
     help="Folder of the recordings of --dev. The same command continues one that was stopped.",
 )  # fmt: skip
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False), help="Write a page, too."
+    "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    help="Also write the results as a page with charts.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def inspect(

@@ -100,7 +100,7 @@ def loop(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], 
     continues with the first unfinished step.
     """
     from mcp_bench.bridge.cli.defaults import project_line
-    from mcp_bench.bridge.cli.record import refuse_given
+    from mcp_bench.bridge.cli.options import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.sanitize import sanitize_line
     from mcp_bench.trainer.loop.folder import LoopFolder

@@ -21,7 +21,8 @@ Examples:
 
 @click.command(epilog=EPILOG.format("dpo"))
 @run_options(DATA)
-def dpo(**choices: Any) -> None:
+@click.pass_context
+def dpo(ctx: click.Context, /, **choices: Any) -> None:
     """Learn from pairs of attempts at a task: make the better one more likely than the worse one (DPO).
 
     The base of the recipe is the start, to which the model is held by `preference.beta`: usually a model that
@@ -30,12 +31,13 @@ def dpo(**choices: Any) -> None:
 
     Folder, checks, Ctrl-C and --resume are those of `mcp-bench train sft`.
     """
-    run("dpo", **choices)
+    run(ctx, "dpo", **choices)
 
 
 @click.command(epilog=EPILOG.format("kto"))
 @run_options(DATA)
-def kto(**choices: Any) -> None:
+@click.pass_context
+def kto(ctx: click.Context, /, **choices: Any) -> None:
     """Learn from good and bad attempts, each for itself (KTO).
 
     Like `mcp-bench train dpo`, but the two attempts of a pair are not compared with each other:
@@ -43,4 +45,4 @@ def kto(**choices: Any) -> None:
 
     Folder, checks, Ctrl-C and --resume are those of `mcp-bench train sft`.
     """
-    run("kto", **choices)
+    run(ctx, "kto", **choices)

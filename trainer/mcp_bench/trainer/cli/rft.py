@@ -38,14 +38,12 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     The attempts are exported to OUT.jsonl, and trained on as `mcp-bench train sft` does. The base of the
     recipe is what learns: the model that made the attempts, or the one that it was trained from.
     """
-    from mcp_bench.bridge.cli.record import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.loop.commands import export
     from mcp_bench.trainer.sft.start import new_folder
 
     if choices["resume"] is not None:
-        refuse_given(ctx, ("runs", "min_partial", "best"), "--resume keeps the run's own data")
-        run("sft", data=(), **choices)
+        run(ctx, "sft", data=(), **choices)
         return
     if choices["recipe"] is None or not runs:
         raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and a --run, or use --resume")
@@ -56,4 +54,4 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     out.parent.mkdir(parents=True, exist_ok=True)
     named = [word for name in runs for word in ("--run", name)]
     export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
-    run("sft", data=(data,), **{**choices, "out": out})
+    run(ctx, "sft", data=(data,), **{**choices, "out": out})

@@ -101,14 +101,14 @@ def rl(
     RECIPE is the name of a built-in recipe or the path of a YAML file; its section `rl` has the settings.
 
     With sdpo, the model follows itself: its teacher has seen a solved attempt, and what failed. With opd, it
-    follows another model. Neither starts where the teacher is worse.
+    follows another model. The run stops at its start if the teacher scores lower than the model.
 
     The model is trained on exactly the tokens that it sampled. Guards stop a run that collapses, and name
     the last good checkpoint. Ctrl-C stops; --resume continues with the last checkpoint.
 
     Options after -- go to `mcp-bench record`, such as --agent-option.
     """
-    from mcp_bench.bridge.cli.record import refuse_given
+    from mcp_bench.bridge.cli.options import refuse_given
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.cpu_threads import limit_spinning
 

@@ -20,7 +20,13 @@ Examples:
     "--run", "runs", multiple=True, required=True, metavar="RUN",
     help="Recording of `mcp-bench train rl`, by its id or a unique prefix (repeatable).",
 )  # fmt: skip
-@click.option("--format", "form", type=click.Choice(["prime-rl", "verl"]), required=True, help="Whose rows.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["prime-rl", "verl"]),
+    required=True,
+    help="Trainer that will read the rows.",
+)
 @click.option(
     "--baseline", type=click.Choice(["scaled", "mean", "others"]), default="scaled", show_default=True,
     help="For prime-rl: what a reward is compared with, as in grpo, dr-grpo and rloo.",

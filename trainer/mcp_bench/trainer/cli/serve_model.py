@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.trainer.cli.engine_option import engine_option
+from mcp_bench.trainer.serving_defaults import CLIENT_KEY, START_SECONDS
 
 if TYPE_CHECKING:
     from mcp_bench.trainer.serving import Server
 
-KEY = "OPENAI_API_KEY"
-"""The variable from which clients take the key of the endpoint."""
 EPILOG = """\b
 Examples:
   mcp-bench serve-model tuned/model
@@ -71,7 +70,7 @@ WAIT_SECONDS = 3600.0
 @click.option(
     "--start-timeout",
     type=click.FloatRange(min=0, min_open=True),
-    default=300.0,
+    default=START_SECONDS,
     show_default=True,
     metavar="SECONDS",
     help="Time limit for the engine to start answering.",
@@ -138,11 +137,11 @@ def _print_server(server: Server, as_json: bool) -> None:
             "engine": server.engine,
             "pid": server.pid,
             "log": str(server.log),
-            "use": f"{KEY}={server.key} {shlex.join(use)}",
+            "use": f"{CLIENT_KEY}={server.key} {shlex.join(use)}",
         }
         click.echo(json.dumps(document))
         return
     click.echo(f"Serving {server.model} with {server.engine} at {server.base_url}")
     click.echo(f"  log   {server.log}")
-    click.echo(f"  use   {KEY}={server.key} {shlex.join(use)}")
+    click.echo(f"  use   {CLIENT_KEY}={server.key} {shlex.join(use)}")
     click.echo("  stop  Ctrl-C")

@@ -20,7 +20,8 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @run_options("Training rows from `mcp-bench export --format trl` (repeatable).")
-def sft(**choices: Any) -> None:
+@click.pass_context
+def sft(ctx: click.Context, /, **choices: Any) -> None:
     """Fine-tune a model on exported rows. The loss covers only the assistant's tokens.
 
     RECIPE is the name of a built-in recipe (see `mcp-bench train recipes`) or the path of a YAML file. Rows,
@@ -32,4 +33,4 @@ def sft(**choices: Any) -> None:
     Exits with 0 when the run is complete, with 3 when no row can be used or the loss diverged, and with 1
     when it was stopped or failed.
     """
-    run("sft", **choices)
+    run(ctx, "sft", **choices)

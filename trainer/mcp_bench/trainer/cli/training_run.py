@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from mcp_bench.bridge.cli.options import refuse_given, with_options
 from mcp_bench.trainer.methods import Method
 
 if TYPE_CHECKING:
@@ -57,23 +58,24 @@ def run_options(data: str) -> Callable[[Any], Any]:
     Args:
         data: the help of `--data`.
     """
-    first = click.option("--data", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=data)
-
-    return lambda command: recipe_and_options(first(command))
+    rows = click.option("--data", multiple=True, metavar="FILE", type=click.Path(path_type=Path), help=data)
+    return with_options(recipe_and_options, rows)
 
 
 def recipe_and_options(command: Any) -> Any:
     """Add the argument RECIPE, and the options besides `--data`."""
-    command = reduce(lambda inner, option: option(inner), reversed(OPTIONS), command)
-    return click.argument("recipe", required=False)(command)
+    return with_options(click.argument("recipe", required=False), *OPTIONS)(command)
 
 
 def run(
-    method: Method, *, recipe: str | None, data: tuple[Path, ...], tokenizer: str | None,
+    ctx: click.Context, method: Method, *, recipe: str | None, data: tuple[Path, ...], tokenizer: str | None,
     overrides: tuple[str, ...], out: Path | None, resume: Path | None, report_to: tuple[str, ...],
     as_json: bool,
 ) -> None:  # fmt: skip
     """Train a new run or resume one, and exit: with 0 when it is complete, with 1 when it was stopped."""
+    if resume is not None:
+        own = set(ctx.params) - {"resume", "report_to", "as_json"}
+        refuse_given(ctx, own, "--resume keeps the run's own settings")
     from mcp_bench.trainer.allocator import advice
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
@@ -89,7 +91,6 @@ def run(
     make = make_ready if method == "sft" else partial(make_pairs, method=method)
     if resume is not None:
         folder = RunFolder(resume)
-        _only_resume(recipe, data, tokenizer, overrides, out)
         resumed = again(folder, method, make)
         if resumed is None:
             if processes.rank() == 0:
@@ -131,15 +132,6 @@ def _print_done(folder: RunFolder, as_json: bool) -> None:
     if as_json:
         *_, last = folder.read_metrics()
         click.echo(json.dumps(_document(folder, last["step"], last["step"], last["loss"])))
-
-
-def _only_resume(recipe: str | None, *others: Sequence[object] | object) -> None:
-    from mcp_bench.servers.errors import WrongUseError
-
-    if recipe is not None or any(others):
-        raise WrongUseError(
-            "--resume takes recipe, data and folder from the run: leave out RECIPE and the other options"
-        )
 
 
 def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:

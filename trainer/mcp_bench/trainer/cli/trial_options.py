@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
+from mcp_bench.bridge.cli.options import with_options
 from mcp_bench.trainer.cli.engine_option import engine_option
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -75,4 +75,4 @@ def folder_options(noun: str) -> Callable[[F], F]:
 
 def trial_options(command: F) -> F:
     """Add the options for the fields of `TrialSettings`, and `--set`, which overrides recipe values."""
-    return reduce(lambda inner, option: option(inner), reversed(TRIAL_OPTIONS), command)
+    return with_options(*TRIAL_OPTIONS)(command)

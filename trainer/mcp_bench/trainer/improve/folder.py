@@ -23,6 +23,7 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.folders import stored_settings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.folder import Outcome, once, read_step
 
@@ -51,14 +52,9 @@ class ImproveFolder:
         """Return the settings.
 
         Raises:
-            WrongUseError: the folder has no improvement.
+            WrongUseError: the folder has no improvement, or its settings cannot be read.
         """
-        if not self.settings.is_file():
-            raise WrongUseError(f"no improvement in {self.path}: improve.json is missing")
-        try:
-            return ImproveSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
-        except ValueError as error:
-            raise WrongUseError(f"cannot read {self.settings}: {error}") from error
+        return stored_settings(self.settings, ImproveSettings, "improvement")
 
     def history(self) -> Outcome:
         """Return what is known so far.

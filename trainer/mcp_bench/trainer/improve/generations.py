@@ -19,8 +19,8 @@ from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
-from mcp_bench.trainer.loop.commands import RunStoppedError
 from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.loop.recordings import RunStoppedError
 
 Report = Callable[[str], object]
 ROUNDS = 2

@@ -40,6 +40,7 @@ from mcp_bench.trainer.improve.recordings import (
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop import commands
 from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.loop.recordings import given
 from mcp_bench.trainer.loop.scores import episodes_of
 
 PROMPT = """\
@@ -190,7 +191,7 @@ def feedback_options(settings: ImproveSettings) -> list[str]:
     """Return the options of `record` for the feedback agent. It is isolated as the agent under test is."""
     options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
     for flag in ("--isolation", "--require-isolation"):
-        options += commands.given(settings.record_options, flag)
+        options += given(settings.record_options, flag)
     return options
 
 

@@ -17,9 +17,10 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import RunStoppedError, StepFailedError, begun_since, record, run
+from mcp_bench.trainer.loop.commands import StepFailedError, run
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
+from mcp_bench.trainer.loop.recordings import RunStoppedError, begun_since, record
 from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder

@@ -17,6 +17,7 @@ from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, train_model
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.folder import RLFolder
 
 
 def train(
@@ -78,9 +79,7 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
 
 
 def _spent(out: Path) -> dict[str, float]:
-    metrics = out / "metrics.jsonl"
-    lines = metrics.read_text(encoding="utf-8").splitlines() if metrics.is_file() else []
-    steps = [json.loads(line) for line in lines]
+    steps = RLFolder(out).lines()
     found = {name: sum(one.get(name, 0) for one in steps) for name in ("episodes", "seconds")}
     runs = [json.loads(path.read_text(encoding="utf-8"))["run"] for path in out.glob("steps/*/*.run.json")]
     used = [spent_by(attempts_of(runs_dir() / run)) for run in runs]

@@ -12,9 +12,9 @@ from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Example, prepare
 from mcp_bench.trainer.inspection.predictions import Predictions, compare
 from mcp_bench.trainer.inspection.weights import Change, changes
-from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served, tasks
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import flips, scores_by_group
 from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.rows import Row, read_rows

@@ -18,7 +18,7 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import fresh
+from mcp_bench.trainer.folders import fresh, stored_settings
 from mcp_bench.trainer.loop.settings import LoopSettings
 
 Outcome = dict[str, Any]
@@ -51,11 +51,9 @@ class LoopFolder:
         """Return the settings of the loop.
 
         Raises:
-            WrongUseError: the folder has no loop.
+            WrongUseError: the folder has no loop, or its settings cannot be read.
         """
-        if not self.settings.is_file():
-            raise WrongUseError(f"no loop in {self.path}: loop.json is missing")
-        return LoopSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
+        return stored_settings(self.settings, LoopSettings, "loop")
 
     def end(self, history: Outcome) -> None:
         """Store the history of the finished loop."""

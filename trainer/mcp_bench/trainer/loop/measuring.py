@@ -14,6 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
+from mcp_bench.trainer.serving_defaults import CLIENT_KEY
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 1800.0
@@ -67,7 +68,7 @@ def served(
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []
         keep_role_keys(os.environ)
-        with _variable("OPENAI_API_KEY", server.key):  # a command line would show it
+        with _variable(CLIENT_KEY, server.key):  # a command line would show it
             named = ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
             yield Endpoint(named, server.check)
         server.check()

@@ -9,8 +9,8 @@ from typing import Any
 from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop.commands import refuse_own
 from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
+from mcp_bench.trainer.loop.recordings import refuse_own
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.trainer.loop.commands import FruitlessStepError, export, record
+from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model

@@ -105,8 +105,7 @@ def train_rl(recipe: Path, out: Path, arguments: Sequence[str]) -> Any:
 
 def rl_figures(out: Path) -> Outcome:
     """Return a summary of a run that learned from reward, also of one that a guard stopped."""
-    metrics = out / "metrics.jsonl"
-    lines = [json.loads(line) for line in metrics.read_text().splitlines()] if metrics.is_file() else []
+    lines = RLFolder(out).lines()
     rewards = [line["reward"] for line in lines if line["reward"] is not None]
     return {
         "steps": len(lines),
@@ -118,8 +117,9 @@ def rl_figures(out: Path) -> Outcome:
 
 def _figures(out: Path) -> Outcome:
     """Return a summary of a training run."""
-    lines = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    data = json.loads((out / "data.json").read_text())
+    folder = RunFolder(out)
+    lines = list(folder.read_metrics())
+    data = json.loads(folder.data.read_text())
     return {
         "steps": len(lines),
         "first_loss": lines[0]["loss"],

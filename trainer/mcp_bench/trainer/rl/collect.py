@@ -16,10 +16,10 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
-from mcp_bench.trainer.loop.commands import record
 from mcp_bench.trainer.loop.folder import once
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
 from mcp_bench.trainer.loop.recorder import Recorder
+from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.credit.conversation import read_conversation
 from mcp_bench.trainer.rl.credit.tokens import make_rows, read_sampled
@@ -93,7 +93,7 @@ class Rollouts:
         keep_role_keys(os.environ)
         os.environ.update(variables(self.settings.agent, self.endpoint.root))
         begun, log = folder / f"{name}.begun", folder / "record.log"
-        return record(begun, arguments, log, self.endpoint.engine.check, run=self.recorder.run)
+        return record(begun, arguments, log, self.endpoint.engine.check, run_command=self.recorder.run)
 
 
 def isolation(agent: str, record_options: Sequence[str], environ: Mapping[str, str]) -> list[str]:

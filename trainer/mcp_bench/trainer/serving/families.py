@@ -62,7 +62,7 @@ def choose_parsers(checkpoint: Checkpoint, tool_calls: str | None, reasoning: st
         known = ", ".join(dict.fromkeys(name for name, _ in FORMS))
         raise WrongUseError(
             f"the chat template of {checkpoint.folder} (type {kind!r}) shows no known form of tool calls: "
-            f"choose a parser with --tool-call-parser ({known}, or with vLLM any other that it has)"
+            f"choose a parser (tool_call_parser: {known}, or with vLLM any other that it has)"
         )
     if reasoning is None and tool_calls == "openai":
         reasoning = "openai_gptoss"

@@ -9,13 +9,12 @@ from __future__ import annotations
 import sys
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
 
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from mcp_bench.trainer.gguf.read import summary
 from mcp_bench.trainer.serving.checkpoint import Checkpoint
+from mcp_bench.trainer.serving_defaults import LLAMA_CPP
 
-NAME: Final = "llama.cpp"
 SUFFIX = ".gguf"
 INSTALL = "`pip install 'mcp-bench-trainer[llama-cpp]'`"
 
@@ -27,12 +26,14 @@ def engine_for(checkpoint: Path, wanted: str) -> str:
         WrongUseError: the engine and the file do not fit together.
     """
     if checkpoint.suffix == SUFFIX:
-        if wanted not in ("auto", NAME):
-            raise WrongUseError(f"{checkpoint} is a GGUF file, which --engine {NAME} serves, not {wanted}")
-        return NAME
-    if wanted == NAME:
+        if wanted not in ("auto", LLAMA_CPP):
+            raise WrongUseError(
+                f"{checkpoint} is a GGUF file, which the engine {LLAMA_CPP} serves, not {wanted}"
+            )
+        return LLAMA_CPP
+    if wanted == LLAMA_CPP:
         raise WrongUseError(
-            f"--engine {NAME} serves GGUF files: make one with "
+            f"the engine {LLAMA_CPP} serves GGUF files: make one with "
             f"`mcp-bench export-model {checkpoint} --gguf FILE{SUFFIX}`, and serve that"
         )
     return wanted
@@ -45,7 +46,7 @@ def check_installed() -> None:
         MissingDependencyError: it is not.
     """
     if find_spec("xllamacpp") is None:
-        raise MissingDependencyError(f"--engine {NAME} needs the Python package xllamacpp: {INSTALL}")
+        raise MissingDependencyError(f"the engine {LLAMA_CPP} needs the Python package xllamacpp: {INSTALL}")
 
 
 def read_file(file: Path) -> Checkpoint:

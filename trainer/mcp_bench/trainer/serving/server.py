@@ -26,11 +26,9 @@ from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import Capacity, Listening, command, environment, find_engine
 from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_tools
 from mcp_bench.trainer.serving.require_key import VARIABLE
+from mcp_bench.trainer.serving_defaults import CLIENT_KEY, LLAMA_CPP, START_SECONDS
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 
-CLIENT_KEY = "OPENAI_API_KEY"
-"""The variable from which clients take the key of the endpoint."""
-START_SECONDS = 300.0
 POLL_SECONDS = 0.2
 ASK_SECONDS = 5.0
 CHECK_SECONDS = 60.0
@@ -127,14 +125,14 @@ def serve(
     name = model_name or checkpoint.resolve().name.removesuffix(llama_cpp.SUFFIX)
     if not MODEL_NAME.fullmatch(name):
         raise WrongUseError(
-            f"invalid model name {name!r}: use --model-name with letters, digits, '.', '_', '-' and '/'"
+            f"invalid model name {name!r}: give one (model_name) of letters, digits, '.', '_', '-' and '/'"
         )
     listening = Listening(host, claim_port(host, port), name)
-    if found.name == llama_cpp.NAME:  # it finds the form of calls in the template itself
+    if found.name == LLAMA_CPP:  # it finds the form of calls in the template itself
         if vllm is not None or tool_call_parser is not None or reasoning_parser is not None:
             raise WrongUseError(
-                "--vllm, --tool-call-parser and --reasoning-parser do not go with a GGUF file: llama.cpp "
-                "reads the template itself"
+                "vllm, tool_call_parser and reasoning_parser do not go with a GGUF file: llama.cpp reads the "
+                "template itself"
             )
         loaded, parsers = llama_cpp.read_file(checkpoint), Parsers("", None)
     else:
@@ -179,7 +177,7 @@ def claim_port(host: str, port: int) -> int:
             return int(listener.getsockname()[1])
     except OSError as error:
         raise WrongUseError(
-            f"cannot listen on {host} port {port}: {error.strerror or error}. Use --port 0 to pick a free one"
+            f"cannot listen on {host} port {port}: {error.strerror or error}. Port 0 picks a free one"
         ) from error
 
 
@@ -218,8 +216,7 @@ def _await_ready(server: Server, timeout: float, on_wait: Callable[[str, float],
         passed = time.monotonic() - started
         if passed > timeout:
             raise BenchError(
-                f"{server.engine} did not answer within {timeout:.0f} seconds"
-                f"{' (--start-timeout)' if timeout == START_SECONDS else ''}"
+                f"{server.engine} did not answer within {timeout:g} seconds (start_timeout)"
                 f"{last_lines(server.log)}"
             )
         if on_wait is not None:
