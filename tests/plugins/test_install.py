@@ -36,6 +36,7 @@ def run(
     return done
 
 
+CONNECTED = "(stdio) - Connected"
 ATTEMPTS = 5
 """Five or ten seconds is what a listing gives a server to start, which a busy machine may need."""
 
@@ -135,18 +136,24 @@ def test_wrong_names_get_near_ones(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("agent", "listing", "words"),
+    ("agent", "moved", "listing", "words"),
     [
-        ("claude-code", "claude mcp list", "✔ Connected"),
-        ("codex", "codex mcp list --json", '"connect",'),
-        pytest.param("gemini", "gemini mcp list", "(stdio) - Connected", marks=pytest.mark.full),
-        pytest.param("opencode", "opencode mcp list", "✓ bench", marks=pytest.mark.full),
-        pytest.param("qwen-code", "qwen mcp list", "(stdio) - Connected", marks=pytest.mark.full),
+        ("claude-code", "", "claude mcp list", "✔ Connected"),
+        ("codex", "", "codex mcp list --json", '"connect",'),
+        pytest.param("gemini", "", "gemini mcp list", CONNECTED, marks=pytest.mark.full),
+        pytest.param("gemini", "GEMINI_CLI_HOME", "gemini mcp list", CONNECTED, marks=pytest.mark.full),
+        pytest.param("opencode", "", "opencode mcp list", "✓ bench", marks=pytest.mark.full),
+        pytest.param("opencode", "XDG_CONFIG_HOME", "opencode mcp list", "✓ bench", marks=pytest.mark.full),
+        pytest.param("qwen-code", "", "qwen mcp list", CONNECTED, marks=pytest.mark.full),
+        pytest.param("qwen-code", "QWEN_HOME", "qwen mcp list", CONNECTED, marks=pytest.mark.full),
     ],
 )
-def test_the_real_agent_reads_it_back(home: Path, agent: str, listing: str, words: str) -> None:
-    run(home, agent)
-    env = node_environ(home) | {
+def test_the_real_agent_reads_it_back(home: Path, agent: str, moved: str, listing: str, words: str) -> None:
+    elsewhere = {moved: str(home / "elsewhere")} if moved else {}
+    run(home, agent, env=elsewhere)
+    env = {
+        **node_environ(home),
+        **elsewhere,
         "DISABLE_AUTOUPDATER": "1",
         "GEMINI_CLI_TRUST_WORKSPACE": "true",  # elsewhere it starts no server, the user's own neither
         "MCP_BENCH_HOME": str(home / "bench"),

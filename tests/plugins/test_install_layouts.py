@@ -21,6 +21,8 @@ from mcp_bench.plugins.install.errors import UnreadableSettingsError
 pytestmark = pytest.mark.unit
 
 ENTRY = {"command": "x", "args": ["b"], "env": {"A": "c"}}
+OURS = {"command": "mcp-bench", "args": ["connect"]}
+OURS_TOML = 'command = "mcp-bench"\nargs = ["connect"]\n'
 
 
 @pytest.fixture
@@ -65,10 +67,12 @@ TOML = {
     "an inline table": 'mcp_servers = { a = {command = "x"} } # mine\nmodel = "gpt-5"\n',
     "an empty inline table": 'mcp_servers = {}\nmodel = "gpt-5"\n',
     "tables apart": '[mcp_servers.a]\ncommand = "x"\n# next\n[tui]\nt = 1\n[mcp_servers.b]\ncommand = "y"\n',
-    "ours as dotted keys": 'mcp_servers.bench.command = "x"\nmodel = "gpt-5"\nmcp_servers.a.command = "y"\n',
-    "ours before a comment": '[mcp_servers.bench]\ncommand = "x"\n\n# screen\n[tui]\nt = 1\n',
-    "ours inline": 'mcp_servers = { bench = {command = "x"}, a = {command = "y"} }\nmodel = "gpt-5"\n',
-    "ours in two places": '[mcp_servers.bench]\ncommand = "x"\n[tui]\n[mcp_servers.bench.env]\nA = "b"\n# end',
+    "ours as dotted keys": 'mcp_servers.bench.command = "x"\nmodel = "gpt-5"\nmcp_servers.a.command = "y"\n'
+    'mcp_servers.bench.args = ["connect", "--entry"]\n',
+    "ours before a comment": f"[mcp_servers.bench]\n{OURS_TOML}\n# screen\n[tui]\nt = 1\n",
+    "ours inline": 'mcp_servers = { bench = {command = "mcp-bench", args = ["connect"]}, a = {command = "y"} }\n'
+    'model = "gpt-5"\n',
+    "ours in two places": f"[mcp_servers.bench]\n{OURS_TOML}[tui]\n[mcp_servers.bench.env]\nA = 'b'\n# end",
     "no last line end": 'model = "gpt-5"',
 }
 
@@ -107,10 +111,10 @@ def test_toml_of_any_layout_keeps_all_else(codex: Path, text: str) -> None:
 
 
 JSONC = {
-    "ours alone, with a trailing comma": '{\n  "mcpServers": {\n    "bench": {"command": "x"},\n  },\n}\n',
-    "before the next": '{"mcpServers": {\n  "bench": {},\n  // keep: prod server\n  "prod": {}\n}}\n',
-    "after the last": '{"mcpServers": {\n  "prod": {}, // keep: prod server\n  "bench": {}\n}}\n',
-    "around the comma": '{"mcpServers": {"prod": {} /* p */, /* o */ "bench": {} /* q */, // r\n}}\n',
+    "ours alone, with a trailing comma": '{\n  "mcpServers": {\n    "bench": OURS,\n  },\n}\n',
+    "before the next": '{"mcpServers": {\n  "bench": OURS,\n  // keep: prod server\n  "prod": {}\n}}\n',
+    "after the last": '{"mcpServers": {\n  "prod": {}, // keep: prod server\n  "bench": OURS\n}}\n',
+    "around the comma": '{"mcpServers": {"prod": {} /* p */, /* o */ "bench": OURS /* q */, // r\n}}\n',
     "at the brace": '{"mcpServers": { // my servers\n  "prod": {},\n}}\n',
     "at the brace of none": '{"mcpServers": { /* my servers */\n}}\n',
 }
@@ -118,6 +122,7 @@ JSONC = {
 
 @pytest.mark.parametrize("text", JSONC.values(), ids=JSONC)
 def test_jsonc_keeps_comments_and_stays_valid(gemini: Path, text: str) -> None:
+    text = text.replace("OURS", json.dumps(OURS))
     gemini.write_text(text)
     comments = re.findall(r"// .*|/\* .*? \*/", text)
     before = others(loads5(text), "mcpServers")
@@ -143,12 +148,23 @@ def test_jsonc_is_the_same_after_adding_and_removing(gemini: Path) -> None:
 def test_json_without_comments_stays_plain_json(gemini: Path, place: int) -> None:
     """Some agents read no trailing commas."""
     members = [("prod", {}), ("dev", {})]
-    ours = [*members[:place], ("bench", {"command": "x"}), *members[place:]]
+    ours = [*members[:place], ("bench", OURS), *members[place:]]
     gemini.write_text(json.dumps({"mcpServers": dict(ours)}))
     run(gemini)
     assert set(json.loads(gemini.read_text())["mcpServers"]) == {"bench", "dev", "prod"}
     run(gemini, "--remove")
     assert json.loads(gemini.read_text()) == {"mcpServers": dict(members)}
+
+
+def test_an_inline_table_may_have_several_lines(codex: Path) -> None:
+    """TOML 1.1 allows it, and `tomllib` does not read it yet."""
+    text = 'mcp_servers = {\n  a = {command = "x"}, # mine\n}\n'
+    codex.write_text(text)
+    run(codex)
+    servers = tomlkit.parse(codex.read_text()).unwrap()["mcp_servers"]
+    assert set(servers) == {"a", "bench"} and "# mine" in codex.read_text()
+    run(codex, "--remove")
+    assert tomlkit.parse(codex.read_text()).unwrap() == tomlkit.parse(text).unwrap()
 
 
 def test_values_without_a_json_form_are_no_obstacle(codex: Path) -> None:
@@ -167,7 +183,7 @@ def test_an_edit_that_would_not_show_is_refused(gemini: Path) -> None:
     message = refusal(gemini)
     assert f"{gemini} is unchanged" in message and "add mcpServers.bench yourself" in message
     assert gemini.read_text() == text
-    text = '{"mcpServers": {"bench": {"command": "x"}, "bench": {"command": "y"}}}'
+    text = f'{{"mcpServers": {{"bench": {json.dumps(OURS)}, "bench": {json.dumps(OURS)}}}}}'
     gemini.write_text(text)
     assert "delete mcpServers.bench yourself" in refusal(gemini, "--remove")
     assert gemini.read_text() == text
@@ -175,7 +191,7 @@ def test_an_edit_that_would_not_show_is_refused(gemini: Path) -> None:
 
 def test_a_removal_that_would_lose_a_comment_is_refused(codex: Path) -> None:
     """tomlkit gathers the tables of an array, so that the comment's old place is not found."""
-    text = "[mcp_servers.bench]\nx = 1\n# keep\n[[a]]\n[tui]\n[[a]]\n"
+    text = "[mcp_servers.bench]\n" + OURS_TOML + "# keep\n[[a]]\n[tui]\n[[a]]\n"
     codex.write_text(text)
     message = refusal(codex, "--remove")
     assert "comments would be lost" in message and "delete mcp_servers.bench yourself" in message
@@ -188,7 +204,7 @@ def test_a_wrong_edit_is_not_written(
     codex: Path, monkeypatch: pytest.MonkeyPatch, name: str, broken: str
 ) -> None:
     """For the layouts that nobody thought of: what an edit returns is read again."""
-    text = 'model = "gpt-5"\n[mcp_servers.a]\n[mcp_servers.bench]\n'
+    text = 'model = "gpt-5"\n[mcp_servers.a]\n[mcp_servers.bench]\n' + OURS_TOML
     codex.write_text(text)
     monkeypatch.setattr(toml_file, name, lambda *_: broken)
     assert f"{codex} is unchanged" in refusal(codex, *(["--remove"] if name == "remove" else []))
@@ -283,12 +299,12 @@ TABLES = [
     "[servers.c]\n  [servers.c.env]\n  A = '''\n[servers.bench]\n# text\n'''\n\n# below c",
     "# d\n[d]\nlist = [\n  1, # one\n]\n",
 ]
-OURS = '[servers.bench]\ncommand = "x"\n[servers.bench.env]\nA = "b"\n# below ours\n'
+BENCH = '[servers.bench]\ncommand = "x"\n[servers.bench.env]\nA = "b"\n# below ours\n'
 
 
 @given(
     root=st.lists(st.sampled_from(ROOT), unique=True),
-    tables=st.lists(st.sampled_from([*TABLES, OURS]), unique=True),
+    tables=st.lists(st.sampled_from([*TABLES, BENCH]), unique=True),
 )
 def test_toml_with_comments_keeps_all_else(root: list[str], tables: list[str]) -> None:
     text = "\n".join([*root, *tables])

@@ -272,3 +272,26 @@ def test_one_action_is_the_chat_agent_with_a_flag(request_for: Callable[..., Lau
     assert set(limited.argv) - set(chat.argv) == {"--one-action"}
     assert limited.warm_start is not None and "--one-action" in limited.argv
     assert limited.argv[-len(limited.warm_start.arguments) :] == limited.warm_start.arguments
+
+
+MAKES = """
+import os, signal
+from mcp_bench.plugins.own_clients import environment
+print(environment.folder(), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_next_process_removes_the_environment_of_a_killed_one(tmp_path: Path) -> None:
+    def killed() -> Path:
+        done = subprocess.run(
+            [sys.executable, "-c", MAKES], stdout=subprocess.PIPE, text=True, check=False,
+            env={**os.environ, "TMPDIR": str(tmp_path)},
+        )  # fmt: skip
+        return Path(done.stdout.strip())
+
+    first = killed()
+    assert first.is_dir()
+    os.utime(first, (0, 0))  # a young one may be about to be locked
+    second = killed()
+    assert second.is_dir() and not first.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -10,9 +11,6 @@ from operator import itemgetter
 from typing import Any, TypeGuard
 
 from mcp_bench.plugins.contracts import Fault, McpServer, Transcript
-from mcp_bench.plugins.text_files import json_lines as json_lines
-from mcp_bench.plugins.text_files import parse as parse
-from mcp_bench.plugins.text_files import tail as tail
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 
 SESSION_ID = re.compile(r"[0-9a-f-]{36}")
@@ -46,12 +44,15 @@ class Turns:
     """Assistant turns, each followed by the results of its calls.
 
     Agents run calls while the model still writes, so a result can arrive between the parts of a turn.
-    Results are therefore kept by the id of their call.
+    Results are therefore kept by the id of their call, and by how often it came: some endpoints count calls
+    from 0 in every answer.
     """
 
     def __init__(self) -> None:
         self._turns: list[Message] = []
-        self._results: dict[str, Message] = {}
+        self._made: Counter[str] = Counter()
+        """How many calls had an id so far."""
+        self._results: dict[tuple[str, int], Message] = {}
         self._ranks: list[list[str]] = []
         """For each turn, the rank of each call."""
         self._open = False
@@ -73,16 +74,19 @@ class Turns:
             rank: sorts the calls of a turn, for agents that report calls in the order in which they end.
         """
         call = ToolCall(id=call_id, function=FunctionCall(name=name, arguments=arguments))
+        self._made[call_id] += 1
         self._turn().tool_calls.append(call)
         self._ranks[-1].append(rank)
 
     def result(self, call_id: str, text: str, *, is_error: bool = False) -> None:
-        """Keep the first result of a call: later ones come from the agent, not from the tool."""
+        """Keep the first result of the last call with this id: later ones come from the agent itself."""
         message = Message(role="tool", content=text, tool_call_id=call_id, is_error=is_error)
-        self._results.setdefault(call_id, message)
+        self._results.setdefault((call_id, max(1, self._made[call_id])), message)
 
     def find(self, call_id: str) -> ToolCall | None:
-        return next((call for turn in self._turns for call in turn.tool_calls if call.id == call_id), None)
+        """Return the last call with this id."""
+        calls = (call for turn in reversed(self._turns) for call in reversed(turn.tool_calls))
+        return next((call for call in calls if call.id == call_id), None)
 
     def end(self) -> None:
         """Let the next text, reasoning or call begin a new turn."""
@@ -90,13 +94,16 @@ class Turns:
 
     def messages(self) -> list[Message]:
         messages: list[Message] = []
+        made: Counter[str] = Counter()
         for recorded, ranks in zip(self._turns, self._ranks, strict=True):
-            ranked = sorted(zip(ranks, recorded.tool_calls, strict=True), key=itemgetter(0))
-            turn = recorded.model_copy(update={"tool_calls": [call for _, call in ranked]})
-            messages.append(turn)
-            answered = [call for call in turn.tool_calls if call.id in self._results]
+            calls = []
+            for rank, call in zip(ranks, recorded.tool_calls, strict=True):
+                made[call.id] += 1
+                calls.append((rank, call, self._results.get((call.id, made[call.id]))))
+            calls.sort(key=itemgetter(0))
+            messages.append(recorded.model_copy(update={"tool_calls": [call for _, call, _ in calls]}))
             messages += [
-                self._results[call.id].model_copy(update={"name": call.function.name}) for call in answered
+                result.model_copy(update={"name": call.function.name}) for _, call, result in calls if result
             ]
         return messages
 

@@ -16,7 +16,8 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import ODD, Session, Turns, json_lines, overflowed, plus, tail
+from mcp_bench.plugins.output import ODD, Session, Turns, overflowed, plus
+from mcp_bench.plugins.text_files import json_lines, tail
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 

@@ -15,7 +15,8 @@ from typing import Any
 
 from mcp_bench.plugins.claude_code import session as claude_session
 from mcp_bench.plugins.codex import session as codex_session
-from mcp_bench.plugins.output import ODD, Session, Turns, json_lines
+from mcp_bench.plugins.output import ODD, Session, Turns
+from mcp_bench.plugins.text_files import json_lines
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.conversation import paired

@@ -27,9 +27,10 @@ from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.needs import PLACEHOLDER, Needs
 from mcp_bench.plugins.opencode import agent as opencode
 from mcp_bench.plugins.opencode.session import failed_since, stored_time, stored_usage
-from mcp_bench.plugins.output import ODD, Session, tail
+from mcp_bench.plugins.output import ODD, Session
 from mcp_bench.plugins.qwen_code import agent as qwen_code
 from mcp_bench.plugins.qwen_code import session as qwen_session
+from mcp_bench.plugins.text_files import tail
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 

@@ -11,15 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
-from mcp_bench.plugins.output import (
-    ODD,
-    Session,
-    endpoint_fault,
-    json_lines,
-    not_approved,
-    overflowed,
-    tail,
-)
+from mcp_bench.plugins.output import ODD, Session, endpoint_fault, not_approved, overflowed
+from mcp_bench.plugins.text_files import json_lines, tail
 from mcp_bench.recorder.trajectory import Usage
 
 AUTH_REQUIRED = -32000
@@ -141,12 +134,15 @@ class Reader:
 
     def _call(self, update: Mapping[str, Any]) -> None:
         key = str(update["toolCallId"])
-        if key not in self._calls and self._calls and all(done(call) for call in self._calls.values()):
-            self._end()  # an agent reports all parallel calls before the first is done
+        # an agent reports all parallel calls before the first is done, and may use an id again after that
+        ended = all(done(call) for call in self._calls.values())
+        is_new = update["sessionUpdate"] == "tool_call" and (ended or key not in self._calls)
+        if self._calls and ended and (is_new or key not in self._calls):
+            self._end()
         call = self._calls.setdefault(key, {})
         call.update({name: value for name, value in update.items() if value is not None})
         name, arguments = self._named(call)
-        known = self.session.turns.find(key)
+        known = None if is_new else self.session.turns.find(key)
         if known is None:
             self.session.turns.call(key, name, arguments)
         else:

@@ -22,7 +22,8 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import endpoint_fault, json_lines, not_approved, not_connected
+from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected
+from mcp_bench.plugins.text_files import json_lines
 
 KEY = "ANTHROPIC_API_KEY"
 TOKEN = "CLAUDE_CODE_OAUTH_TOKEN"  # noqa: S105 - a variable's name

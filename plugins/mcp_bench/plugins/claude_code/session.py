@@ -16,7 +16,8 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, is_session_id, json_lines
+from mcp_bench.plugins.output import ODD, Session, is_session_id
+from mcp_bench.plugins.text_files import json_lines
 from mcp_bench.recorder.trajectory import Usage
 
 SYNTHETIC = "<synthetic>"

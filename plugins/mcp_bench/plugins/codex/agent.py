@@ -23,7 +23,8 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import ODD, endpoint_fault, json_lines, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, overflowed
+from mcp_bench.plugins.text_files import json_lines, tail
 
 KEY = "CODEX_API_KEY"
 """`codex exec` logs in by this variable, and not by OPENAI_API_KEY."""

@@ -21,7 +21,8 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.devin.session import exported, read_session
 from mcp_bench.plugins.needs import LoginFile, Needs
-from mcp_bench.plugins.output import Session, tail
+from mcp_bench.plugins.output import Session
+from mcp_bench.plugins.text_files import tail
 
 FILE = LoginFile(
     "credentials.toml",

@@ -13,7 +13,8 @@ from typing import Any
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.claude_code.session import model_names
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, parse, plus
+from mcp_bench.plugins.output import ODD, Session, plus
+from mcp_bench.plugins.text_files import parse
 from mcp_bench.recorder.trajectory import Usage
 
 EXPORTED = "trajectory.json"

@@ -22,7 +22,8 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.gemini.session import GeminiSession, read_session
 from mcp_bench.plugins.needs import LoginFile, Needs
-from mcp_bench.plugins.output import ODD, endpoint_fault, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, overflowed
+from mcp_bench.plugins.text_files import tail
 
 LOGIN = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
 FILE = LoginFile(

@@ -54,10 +54,10 @@ def install(
         click.echo(f"removed {name} from {change.path}" if done else f"{change.path} has no {name}")
         return
     load("benchmark", benchmark)  # a wrong name shows now, not in the agent
-    entry = wanted(change, benchmark)
     if only_show:
+        entry = wanted(change, change.present(change.text()), benchmark)
         click.echo(f"goes into {change.path}:", err=True)
         click.echo(change.shown(entry), nl=False)
         return
-    done = apply(change, entry)
+    done = apply(change, benchmark)
     click.echo(f"added {name} to {change.path}" if done else f"{change.path} has it already")

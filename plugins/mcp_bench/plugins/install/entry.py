@@ -19,9 +19,11 @@ from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
 from mcp_bench.plugins.install.places import Entry, Scope, settings_file
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 
 HOME = "MCP_BENCH_HOME"
+PROGRAMS = ("mcp-bench", "mcp-bench-kit")
+TRIES = 5
 
 
 class Change:
@@ -41,9 +43,6 @@ class Change:
         self.form: ModuleType = toml_file if self.path.suffix == ".toml" else json_file
 
     def text(self) -> str:
-        return self.as_stored().replace("\r\n", "\n")
-
-    def as_stored(self) -> str:
         """Return the file's text with its own line ends; empty if there is none."""
         try:
             with self.path.open(encoding="utf-8", newline="") as file:
@@ -53,27 +52,38 @@ class Change:
         except (OSError, ValueError) as error:
             raise BenchError(f"cannot read {self.path}: {error}") from error
 
-    def present(self) -> Any:
-        """Return the entry that is in the file now, or None."""
+    def present(self, text: str) -> Entry | None:
+        """Return our entry in the file's text, or None.
+
+        Raises:
+            UnreadableSettingsError: the text cannot be read.
+            WrongUseError: another server has the name.
+        """
         try:
-            return self.form.get(self.text(), self.keys)
+            entry = self.form.get(text, self.keys)
         except UnreadableSettingsError as error:
             raise UnreadableSettingsError(f"{self.path} is unchanged: {error}") from error
+        if entry is None:
+            return None
+        if not is_ours(entry):
+            place = ".".join(self.keys)
+            raise WrongUseError(
+                f"{self.path} is unchanged: {place} is another server; choose another name with --name"
+            )
+        ours: Entry = entry
+        return ours
 
-    def edited(self, entry: Entry | None) -> str:
+    def edited(self, text: str, entry: Entry | None) -> str:
         """Return the file's text with the entry, or without it (None), and nothing else changed.
 
         Raises:
             UnreadableSettingsError: the file's layout does not allow it.
         """
-        before = self.text()
         try:
             after: str = (
-                self.form.remove(before, self.keys)
-                if entry is None
-                else self.form.put(before, self.keys, entry)
+                self.form.remove(text, self.keys) if entry is None else self.form.put(text, self.keys, entry)
             )
-            if self.form.get(after, self.keys) != entry or self._others(after) != self._others(before):
+            if self.form.get(after, self.keys) != entry or self._others(after) != self._others(text):
                 raise UnreadableSettingsError("other settings would change")
         except UnreadableSettingsError as error:
             place = ".".join(self.keys)
@@ -97,31 +107,53 @@ class Change:
         return text
 
 
-def wanted(change: Change, benchmark: str) -> Entry:
-    """Return the entry for a benchmark, with the token of an existing entry: it identifies the client."""
-    command = [program(), "connect", benchmark, "--entry"]
-    present = change.present()
-    current = present if isinstance(present, dict) else {}
-    before = [*_list(current.get("command")), *_list(current.get("args"))]
+def is_ours(entry: Any) -> bool:
+    """Return whether an entry starts our server. A person may have written it in another way than we do."""
+    words = words_of(entry)
+    return {"connect", "--entry"} <= set(words) or any(
+        after == "connect" and (Path(word).name in PROGRAMS or word.startswith("mcp_bench."))
+        for word, after in pairwise(words)
+    )
+
+
+def words_of(entry: Any) -> list[str]:
+    """Return the command line of an entry of any form; empty if it has none."""
+    parts = [entry.get("command"), entry.get("args")] if isinstance(entry, dict) else []
+    lists = [[part] if isinstance(part, str) else part for part in parts if isinstance(part, str | list)]
+    return [str(word) for words in lists for word in words]
+
+
+def wanted(change: Change, present: Entry | None, benchmark: str) -> Entry:
+    """Return the entry for a benchmark, with the token of the present one: it identifies the client."""
+    before = words_of(present)
     token = next((after for flag, after in pairwise(before) if flag == "--entry"), None)
     # some agents pass none of their environment on to a server
     env = {HOME: change.environ[HOME]} if change.environ.get(HOME) else {}
-    return change.settings.entry([*command, token or secrets.token_urlsafe(12)], env)
+    command = [program(), "connect", benchmark, "--entry", token or secrets.token_urlsafe(12)]
+    return change.settings.entry(command, env)
 
 
-def apply(change: Change, entry: Entry | None) -> bool:
-    """Write the entry, or remove it (None); return whether that changed the file.
+def apply(change: Change, benchmark: str | None) -> bool:
+    """Write the entry for a benchmark, or remove it (None); return whether that changed the file.
+
+    An agent may write its file meanwhile. Then the edit is made again, in what the agent wrote.
 
     Raises:
         BenchError: the file cannot be read or written; it is unchanged.
         UnreadableSettingsError: the agent itself could not read it, or an edit would change more.
+        WrongUseError: another server has the name.
     """
-    if change.present() == entry:
-        return False
-    text, before = change.edited(entry), change.as_stored()
-    windows = "\r\n" in before and before.count("\r\n") == before.count("\n")
-    write(change.path, text.replace("\n", "\r\n") if windows else text)
-    return True
+    for _ in range(TRIES):
+        text = change.text()
+        present = change.present(text)
+        entry = None if benchmark is None else wanted(change, present, benchmark)
+        if present == entry:
+            return False
+        after = change.edited(text, entry)
+        if change.text() == text:
+            write(change.path, after)
+            return True
+    raise BenchError(f"{change.path} is unchanged: the agent keeps writing it; end the agent and try again")
 
 
 def others(content: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
@@ -134,7 +166,7 @@ def others(content: dict[str, Any], keys: Sequence[str]) -> dict[str, Any]:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file atomically. Follows links and keeps the file's mode."""
+    """Replace a file atomically. Follows links and keeps the file's mode and owner."""
     target = path.resolve()
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -151,7 +183,3 @@ def program() -> str:
     if found is None:
         raise BenchError(f"mcp-bench is not installed for {sys.executable}: pip install mcp-bench-kit")
     return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the virtual environment
-
-
-def _list(value: Any) -> list[str]:
-    return [value] if isinstance(value, str) else [str(part) for part in value or ()]

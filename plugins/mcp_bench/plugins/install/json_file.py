@@ -1,25 +1,42 @@
 """Edit JSON files that people write. Comments and layout stay.
 
-The text is parsed only to find positions in it (json-five reads comments and trailing commas, as the agents
-do). All other bytes stay the same.
+A file may have comments and trailing commas, as the agents read them. With blanks in their place it is plain
+JSON in which all else stands where it stood, so `json` finds the values and their positions, and fast: an
+agent's file can have hundreds of kilobytes. All other bytes stay the same.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from json5.loader import ModelLoader, loads
-from json5.model import JSONObject, KeyValuePair
-from json5.tokenizer import tokenize
-
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
+from mcp_bench.plugins.install.line_ends import in_ends_of
 
-NOT_CODE = {"WHITESPACE", "LINE_COMMENT", "BLOCK_COMMENT"}
-LAST_ON_LINE = re.compile(r"[ \t]*(?://[^\n]*|/\*(?:(?!\*/)[^\n])*\*/(?=[ \t]*\n))")
+STRING = r'"(?:[^"\\]+|\\.)*"?'
+COMMENT = re.compile(rf"{STRING}|(//[^\r\n]*|/\*.*?\*/)", re.DOTALL)
+TRAILING_COMMA = re.compile(rf"{STRING}|[\[{{:,]\s*,|(,)(?=\s*[\]}}])", re.DOTALL)
+"""A comma after a value and before a closing bracket. Any other that is too many stays, as an error."""
+LAST_ON_LINE = re.compile(r"[ \t]*(?://[^\r\n]*|/\*(?:(?!\*/)[^\r\n])*\*/(?=[ \t]*\r?\n))")
 """A comment, if nothing follows it on its line."""
+LINE_END = re.compile(r"[ \t]*\r?\n")
+SPACE = re.compile(r"[ \t\r\n]*")
+IN_LINE = re.compile(r"[^\r\n]")
+DECODER = json.JSONDecoder()
+
+
+@dataclass(frozen=True)
+class Member:
+    """A member of an object, and where it stands in the text."""
+
+    name: str
+    start: int
+    value: Any
+    value_start: int
+    end: int
 
 
 def read(text: str) -> Any:
@@ -28,7 +45,12 @@ def read(text: str) -> Any:
     Raises:
         UnreadableSettingsError: the text is not JSON.
     """
-    return {} if not text.strip() else _parsed(text, None)
+    if not text.strip():
+        return {}
+    try:
+        return json.loads(_plain(text))
+    except (ValueError, RecursionError) as error:
+        raise UnreadableSettingsError(f"it is not JSON: {error}") from error
 
 
 def get(text: str, keys: Sequence[str]) -> Any:
@@ -55,27 +77,29 @@ def put(text: str, keys: Sequence[str], value: Any) -> str:
     """
     if not text.strip():
         text = "{}\n"
-    holder, missing = _object(text), list(keys)
-    depth = 0
-    while (pair := _member(holder, missing[0])) is not None and len(missing) > 1:
-        holder, depth = _as_object(pair.value, missing.pop(0)), depth + 1
+    plain, start = _opened(text)
+    missing, depth = list(keys), 0
+    while (member := _member(plain, start, missing[0])) is not None and len(missing) > 1:
+        start, depth = _object(member), depth + 1
+        del missing[0]
     for key in reversed(missing[1:]):
         value = {key: value}
-    if pair is not None:
-        start, end = _span(pair.value)
-        return text[:start] + _dumped(value, depth + 1) + text[end:]
-    opened, closed = _span(holder)
-    after = text[opened + 1 : closed - 1]
+    if member is not None:
+        new = in_ends_of(text, _dumped(value, depth + 1))
+        return text[: member.value_start] + new + text[member.end :]
     indent = "  " * depth
     new = f"\n{indent}  {json.dumps(missing[0])}: {_dumped(value, depth + 1)}"
-    if holder.key_value_pairs:
+    first = _after_space(plain, start + 1)
+    if plain[first] != "}":
         new += ","
-    elif "\n" not in after:
+    elif "\n" not in text[start:first]:
         new += f"\n{indent}"
     # a comment that ends the line of the brace is about the object, so it stays there
-    comment = LAST_ON_LINE.match(text, opened + 1)
-    place = comment.end() if comment else opened + 1
-    return text[:place] + new + text[place:]
+    comment = LAST_ON_LINE.match(text, start + 1)
+    place = comment.end() if comment else start + 1
+    if line_end := LINE_END.match(text, place):
+        place, new = line_end.end(), new[1:] + "\n"
+    return text[:place] + in_ends_of(text, new) + text[place:]
 
 
 def remove(text: str, keys: Sequence[str]) -> str:
@@ -88,25 +112,22 @@ def remove(text: str, keys: Sequence[str]) -> str:
     """
     if not text.strip():
         return text
-    holder = _object(text)
+    plain, start = _opened(text)
     for key in keys[:-1]:
-        pair = _member(holder, key)
-        if pair is None:
+        holder = _member(plain, start, key)
+        if holder is None:
             return text
-        holder = _as_object(pair.value, key)
-    pairs = list(holder.key_value_pairs)
-    number = next((n for n, pair in enumerate(pairs) if _name(pair) == keys[-1]), None)
-    if number is None:
+        start = _object(holder)
+    member = _member(plain, start, keys[-1])
+    if member is None:
         return text
-    start, end = _span(pairs[number].key)[0], _span(pairs[number].value)[1]
-    code = [token for token in tokenize(text) if token.type not in NOT_CODE]
-    preceding = next(token for token in reversed(code) if token.index < start)
-    following = next(token for token in code if token.index >= end)
-    before, after = text[:start], text[end:]
-    if following.type == "COMMA":
-        after = text[end : following.index] + text[following.end :]
-    elif preceding.type == "COMMA":
-        before = text[: preceding.index] + text[preceding.end : start]
+    before, after = text[: member.start], text[member.end :]
+    code = _without(COMMENT, text)  # with its trailing commas
+    following, preceding = _after_space(code, member.end), len(code[: member.start].rstrip()) - 1
+    if code[following] == ",":
+        after = text[member.end : following] + text[following + 1 :]
+    elif code[preceding] == ",":
+        before = text[:preceding] + text[preceding + 1 : member.start]
     return _without_line(before, after)
 
 
@@ -115,41 +136,57 @@ def dumped(keys: Sequence[str], value: Any) -> str:
     return put("", keys, value)
 
 
-def _object(text: str) -> JSONObject:
-    return _as_object(_parsed(text, ModelLoader()).value, "the file")
+def _plain(text: str) -> str:
+    return _without(TRAILING_COMMA, _without(COMMENT, text))
 
 
-def _parsed(text: str, loader: ModelLoader | None) -> Any:
-    try:
-        return loads(text) if loader is None else loads(text, loader=loader)
-    except ValueError as error:
-        raise UnreadableSettingsError(f"it is not JSON: {str(error).splitlines()[0]}") from error
+def _without(pattern: re.Pattern[str], text: str) -> str:
+    """Return the text with blanks in place of the pattern's group; lines stay."""
+    return pattern.sub(lambda found: IN_LINE.sub(" ", found[0]) if found[1] else found[0], text)
 
 
-def _as_object(value: Any, name: str) -> JSONObject:
-    if not isinstance(value, JSONObject):
-        raise UnreadableSettingsError(f"{name!r} is not an object")
-    return value
+def _opened(text: str) -> tuple[str, int]:
+    """Return the text as plain JSON, and where its object begins."""
+    if not isinstance(read(text), dict):
+        raise UnreadableSettingsError("the file is not an object")
+    plain = _plain(text)
+    return plain, _after_space(plain, 0)
 
 
-def _member(holder: JSONObject, key: str) -> KeyValuePair | None:
-    return next((pair for pair in holder.key_value_pairs if _name(pair) == key), None)
+def _object(member: Member) -> int:
+    """Return where the object begins that a member has as its value."""
+    if not isinstance(member.value, dict):
+        raise UnreadableSettingsError(f"{member.name!r} is not an object")
+    return member.value_start
 
 
-def _name(pair: KeyValuePair) -> str:
-    return str(getattr(pair.key, "characters", None) or getattr(pair.key, "name", ""))
+def _member(plain: str, start: int, name: str) -> Member | None:
+    return next((member for member in _members(plain, start) if member.name == name), None)
 
 
-def _span(node: Any) -> tuple[int, int]:
-    """Return where a node of the parsed text begins and ends."""
-    return node._tok.index, node._end_tok.end
+def _members(plain: str, start: int) -> Iterator[Member]:
+    """Yield the members of the object that begins at `start`; the text is known to be JSON."""
+    place = _after_space(plain, start + 1)
+    while plain[place] != "}":
+        name, colon = DECODER.raw_decode(plain, place)
+        value_start = _after_space(plain, _after_space(plain, colon) + 1)
+        value, end = DECODER.raw_decode(plain, value_start)
+        yield Member(name, place, value, value_start, end)
+        place = _after_space(plain, end)
+        if plain[place] == ",":
+            place = _after_space(plain, place + 1)
+
+
+def _after_space(plain: str, place: int) -> int:
+    found = SPACE.match(plain, place)
+    return found.end() if found else place
 
 
 def _without_line(before: str, after: str) -> str:
     """Join what stood before and after a member, without its line if nothing else is on it."""
     left, right = before.rstrip(" \t"), after.lstrip(" \t")
-    if left.endswith("\n") and right.startswith("\n"):
-        return left + right[1:]
+    if left.endswith("\n") and right.startswith(("\n", "\r\n")):
+        return left + right.partition("\n")[2]
     return before + after
 
 

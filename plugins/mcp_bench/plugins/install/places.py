@@ -51,27 +51,50 @@ class Settings:
     table: str = "mcpServers"
     entry: Callable[[Sequence[str], Mapping[str, str]], Entry] = plain
     """Builds an entry from the command and the variables that it needs."""
-    moved_by: str | None = None
-    """An environment variable that names another folder for the user's file."""
+    moved: tuple[str, str] | None = None
+    """An environment variable that names another folder, and the user's file in that folder."""
 
     def path(self, scope: Scope, environ: Mapping[str, str], project: Path) -> Path | None:
         if scope == "project":
             return None if self.project is None else project / self.project
-        home = Path(environ.get("HOME") or Path.home())
-        if self.moved_by and environ.get(self.moved_by):
-            return Path(environ[self.moved_by]) / Path(self.user).name
-        return home / self.user
+        if self.moved:
+            variable, file = self.moved
+            if environ.get(variable):
+                return Path(environ[variable]) / file
+        return Path(environ.get("HOME") or Path.home()) / self.user
 
 
 SETTINGS: dict[str, Settings] = {
-    "claude-code": Settings(".claude.json", ".mcp.json", entry=typed, moved_by="CLAUDE_CONFIG_DIR"),
-    "codex": Settings(".codex/config.toml", ".codex/config.toml", "mcp_servers", patient, "CODEX_HOME"),
+    "claude-code": Settings(
+        ".claude.json", ".mcp.json", entry=typed, moved=("CLAUDE_CONFIG_DIR", ".claude.json")
+    ),
+    "codex": Settings(
+        ".codex/config.toml", ".codex/config.toml", "mcp_servers", patient, ("CODEX_HOME", "config.toml")
+    ),
     "cursor": Settings(".cursor/mcp.json", ".cursor/mcp.json"),
     "devin": Settings(".config/devin/config.json", ".devin/config.json"),
-    "gemini": Settings(".gemini/settings.json", ".gemini/settings.json"),
-    "opencode": Settings(".config/opencode/opencode.json", "opencode.json", "mcp", local),
-    "qwen-code": Settings(".qwen/settings.json", ".qwen/settings.json", entry=discovered),
-    "vscode": Settings(".config/Code/User/mcp.json", ".vscode/mcp.json", "servers", typed),
+    "gemini": Settings(
+        ".gemini/settings.json",
+        ".gemini/settings.json",
+        moved=("GEMINI_CLI_HOME", ".gemini/settings.json"),
+    ),
+    "opencode": Settings(
+        ".config/opencode/opencode.json",
+        "opencode.json",
+        "mcp",
+        local,
+        ("XDG_CONFIG_HOME", "opencode/opencode.json"),
+    ),
+    "qwen-code": Settings(
+        ".qwen/settings.json", ".qwen/settings.json", entry=discovered, moved=("QWEN_HOME", "settings.json")
+    ),
+    "vscode": Settings(
+        ".config/Code/User/mcp.json",
+        ".vscode/mcp.json",
+        "servers",
+        typed,
+        ("XDG_CONFIG_HOME", "Code/User/mcp.json"),
+    ),
 }
 
 

@@ -13,6 +13,7 @@ from tomlkit.exceptions import TOMLKitError
 from tomlkit.items import InlineTable
 
 from mcp_bench.plugins.install.errors import UnreadableSettingsError
+from mcp_bench.plugins.install.line_ends import in_ends_of
 
 
 def read(text: str) -> Any:
@@ -56,10 +57,9 @@ def put(text: str, keys: Sequence[str], value: dict[str, Any]) -> str:
         if isinstance(holder, InlineTable):
             holder[keys[-1]] = value
             return tomlkit.dumps(document)
-        for ending in ("\n", "\n\n"):
-            if text and not text.endswith(ending):
-                text += "\n"
-        return text + dumped(keys, value)
+        lines = text.replace("\r\n", "\n")
+        gap = "" if not text or lines.endswith("\n\n") else "\n" if lines.endswith("\n") else "\n\n"
+        return text + in_ends_of(text, gap + dumped(keys, value))
 
 
 def remove(text: str, keys: Sequence[str]) -> str:

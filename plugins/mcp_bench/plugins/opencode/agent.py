@@ -25,7 +25,8 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
 from mcp_bench.plugins.opencode.session import OpenCodeSession, failed_since, prefix, read_session, session_id
-from mcp_bench.plugins.output import ODD, endpoint_fault, json_lines, not_approved, overflowed, tail
+from mcp_bench.plugins.output import ODD, endpoint_fault, not_approved, overflowed
+from mcp_bench.plugins.text_files import json_lines, tail
 from mcp_bench.servers.errors import WrongUseError
 
 LOGIN = {

@@ -20,7 +20,8 @@ from typing import Any
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.contracts import McpServer
-from mcp_bench.plugins.output import ODD, Session, json_lines, parse, plus
+from mcp_bench.plugins.output import ODD, Session, plus
+from mcp_bench.plugins.text_files import json_lines, parse
 from mcp_bench.recorder.trajectory import Message, Usage
 
 NOT_ALLOWED = re.compile(r"rejected permission|specified a rule which prevents")

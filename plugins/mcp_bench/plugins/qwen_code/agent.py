@@ -25,8 +25,9 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.gemini.agent import imports
 from mcp_bench.plugins.needs import LoginMissingError, Needs
-from mcp_bench.plugins.output import endpoint_fault, json_lines, not_approved, not_connected, overflowed
+from mcp_bench.plugins.output import endpoint_fault, not_approved, not_connected, overflowed
 from mcp_bench.plugins.qwen_code.session import QwenSession, read_session, session_id
+from mcp_bench.plugins.text_files import json_lines
 
 KEY = "OPENAI_API_KEY"
 
