@@ -23,7 +23,7 @@ import anyio
 from mcp_bench.servers.contracts import JSON, Benchmark, ToolSpec
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
-from mcp_bench.servers.remote.worker import load_target
+from mcp_bench.servers.remote.target import load_target
 
 ADAPTERS = "mcp_bench.servers.adapters"
 TARGETS = {

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.host import NoHost
+from mcp_bench.servers.improve import benchmark as benchmarks
 from mcp_bench.servers.improve import estimate
 from mcp_bench.servers.improve import world as worlds
 from mcp_bench.servers.improve.benchmark import Improve
@@ -32,7 +33,7 @@ from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxError, SandboxSpec
 from tests.support.improve_kinds import write_kind
-from tests.support.improve_task import write_task
+from tests.support.improve_task import TASK, write_task
 
 pytestmark = pytest.mark.unit
 CLOCK = Metric(name="time", scale="log")
@@ -112,6 +113,23 @@ def test_why_no_sandbox_starts_is_said(tmp_path: Path) -> None:
     benchmark = Improve(write_task(tmp_path))
     with pytest.raises(SandboxError, match="no space left on device"):
         anyio.run(lambda: benchmark.open("sums.train.0", seed=0, host=NoRoom()))
+
+
+class Room(NoHost):
+    async def sandbox(self, spec: SandboxSpec) -> Sandbox:
+        return cast(Sandbox, None)
+
+
+def test_the_trial_of_a_task_is_limited_and_the_wait_for_a_machine_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A queue takes its time, and a machine that hangs must have the time to be left out."""
+    task = Improve().at(str(write_task(tmp_path, task=TASK.replace("seconds: 20", "seconds: 0.001"))))
+    assert task.task("sums.train.0").limits.open_seconds is None
+    monkeypatch.setattr(benchmarks, "try_once", lambda *_: anyio.sleep_forever())
+    monkeypatch.setattr(benchmarks, "TRY_SECONDS", 0.001)
+    with pytest.raises(BenchError, match="its programs were not measured within"):
+        anyio.run(lambda: task.open("sums.train.0", seed=0, host=Room()))
 
 
 def test_a_prompt_has_a_place_for_its_input(tmp_path: Path) -> None:

@@ -1,18 +1,19 @@
 """Progress of a long call reaches the client that asked for it, and no other."""
 
 import json
+import math
 import sys
 from typing import Any
 
 import pytest
 from mcp import Client
 
-from mcp_bench.servers.contracts import World
+from mcp_bench.servers.contracts import JSON, ToolResult, World
 from mcp_bench.servers.mcp_server.server import WorldSession, build_server
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support import NOTEBOOK
-from tests.support.notebook import BENCHMARK
+from tests.support.notebook import BENCHMARK, NotebookWorld
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
@@ -73,6 +74,25 @@ async def test_without_a_token_nothing_is_sent(raw: Any) -> None:
         await connection.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": hello})
         answer = await connection.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call})
         assert answer["result"]["content"][0]["text"] == "counted to 3", json.dumps(answer)
+
+
+class Odd(NotebookWorld):
+    """Reports what JSON does not have."""
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if name == "count":
+            await report_progress(1, math.inf, "file \udcff.txt")
+            await report_progress(math.nan, 3, "no number")
+            await report_progress(2, 3, "fine")
+        return await super().call(name, {**arguments, "times": 0} if name == "count" else arguments)
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["connection", "sdk"])
+async def test_what_json_does_not_have_is_left_out(own: bool, connect: Any) -> None:
+    session = WorldSession(Odd(1))
+    server = connect(session) if own else Client(build_server(session, name="workspace"))
+    async with server as client:
+        assert await count(client, 0) == [(1, None, "file \ufffd.txt"), (2, 3, "fine")]
 
 
 async def test_progress_outside_a_call_is_dropped() -> None:

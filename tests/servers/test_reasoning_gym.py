@@ -1,5 +1,6 @@
 """reasoning-gym in its environment, which MCP_BENCH_PYTHON_REASONING_GYM names: `make environments` builds it."""
 
+from collections import defaultdict
 from itertools import islice
 
 import pytest
@@ -39,6 +40,26 @@ async def test_stored_answers_solve_and_nothing_does_not() -> None:
 @pytest.mark.full
 async def test_every_generator_is_solved_by_its_answer() -> None:
     await solved_by_reference(240)
+
+
+CONSTANTS = ("nan", "NaN", "nan + nanj", "inf", "1e999", "1e8000000", "[]", "{}", "0", "null")
+
+
+@pytest.mark.full
+async def test_no_constant_solves_every_puzzle_of_a_generator() -> None:
+    solved: dict[tuple[str, str], list[bool]] = defaultdict(list)
+    for split in ("test", "dev"):
+        for task in REASONING_GYM.tasks(split):
+            reference = REASONING_GYM.reference(task.id)
+            assert reference is not None
+            as_many = f"[{', '.join(['NaN'] * (reference.answer.count(',') + 1))}]"
+            world = await REASONING_GYM.open(task.id)
+            for answer in (*CONSTANTS, as_many):
+                kind = "as many" if answer is as_many else answer
+                solved[task.domain, kind].append((await world.grade(answer)).strict)
+            await world.close()
+    await REASONING_GYM.aclose()
+    assert solved and not [generator for generator, grades in solved.items() if all(grades)]
 
 
 def test_test_has_generators_of_its_own() -> None:

@@ -31,6 +31,8 @@ SAMPLES = {
     ],
 }
 """Tasks that the oracle solves."""
+HIDDEN = ("guess-the-number", "mastermind", "minesweeper")
+"""Games of textarena whose first screen is always the same."""
 BENCHMARKS = pytest.mark.parametrize(
     "benchmark",
     [
@@ -237,11 +239,21 @@ async def test_an_agent_says_nothing_to_the_opponent() -> None:
     assert not any(words in asked[1].content for words in ("resign", "[col 5]"))
 
 
-async def test_a_refusal_without_a_number_earns_nothing() -> None:
-    async with opened(TEXTARENA, "countdown.2") as session:
-        await session.call("move", {"action": "nothing"})
-        assert (await session.call("move", {"action": "nothing"})).done
-        assert (await session.world.grade("")).partial == 0
+@needs("textarena", TEXTARENA.missing() is None, str(TEXTARENA.missing()))
+async def test_games_that_textarena_grades_wrongly_are_left_out() -> None:
+    tasks = list(TEXTARENA.tasks("test"))
+    assert len({task.domain for task in tasks}) == 10
+    boards = [(task.domain, task.prompt) for task in tasks if task.domain not in HIDDEN]
+    assert len(set(boards)) == len(boards) == 70  # Countdown had one board, ten times
+    for family in ("bandit", "countdown", "fifteen-puzzle"):
+        with pytest.raises(UnknownNameError):
+            TEXTARENA.task(f"{family}.1")
+
+
+@needs("textarena", TEXTARENA.missing() is None, str(TEXTARENA.missing()))
+async def test_a_high_number_is_no_copy_of_a_low_one() -> None:
+    low, high = (TEXTARENA.task(f"sudoku.{number}").prompt for number in (100, 2**32 + 100))
+    assert low != high
 
 
 async def test_missing_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

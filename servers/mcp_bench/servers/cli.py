@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcp_bench.servers.environments.cli import install, remove
+
+if TYPE_CHECKING:  # imported late: every start of the command line imports this module
+    from mcp_bench.servers.contracts import Benchmark
 
 BENCHMARKS_EPILOG = """\b
 Examples:
@@ -45,30 +48,16 @@ benchmarks.add_command(remove)
 
 def listing(as_json: bool) -> None:
     """Print the benchmarks: installed or not, licence, what is missing, and how to install it."""
-    from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.registry import load, registered
 
     rows: list[dict[str, Any]] = []
     for name in registered("benchmark"):
         try:
-            found: Benchmark = load("benchmark", name)
-        except BenchError as error:  # a benchmark that cannot be loaded must not hide the others
-            rows.append({"name": name, "error": str(error)})
-            continue
-        row: dict[str, Any] = {
-            "name": name,
-            "version": found.version,
-            "summary": found.summary,
-            "replay": found.replay,
-        }
-        for extra in ("install", "licence"):
-            if value := getattr(found, extra, ""):
-                row[extra] = value
-        if (missing := getattr(found, "missing", None)) and (reason := missing()):
-            row["missing"] = reason
-        row["installed"] = "missing" not in row
-        rows.append(row)
+            rows.append(facts(name, load("benchmark", name)))
+        except Exception as error:  # a broken benchmark must not hide the others
+            text = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+            rows.append({"name": name, "error": text})
     if as_json:
         click.echo(json.dumps(rows, indent=2))
         return
@@ -91,6 +80,23 @@ def listing(as_json: bool) -> None:
             note(f"{row['name']} cannot run here: {row['missing']}{advice}")
 
 
+def facts(name: str, found: Benchmark) -> dict[str, Any]:
+    """Return the row of a benchmark."""
+    row: dict[str, Any] = {
+        "name": name,
+        "version": found.version,
+        "summary": found.summary,
+        "replay": found.replay,
+    }
+    for extra in ("install", "licence"):
+        if value := getattr(found, extra, ""):
+            row[extra] = value
+    if (missing := getattr(found, "missing", None)) and (reason := missing()):
+        row["missing"] = reason
+    row["installed"] = "missing" not in row
+    return row
+
+
 @click.command(epilog=TASKS_EPILOG)
 @click.argument("benchmark")
 @click.option("--split", metavar="NAME", help="Only this split (train, dev, test), or all.")
@@ -106,7 +112,6 @@ def tasks(
     as_json: bool,
 ) -> None:  # fmt: skip
     """List the tasks of BENCHMARK, and say which of them cannot run on this machine."""
-    from mcp_bench.servers.contracts import Benchmark
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.tagged import tagged

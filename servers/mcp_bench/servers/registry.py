@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Literal
 
 from mcp_bench.servers.entry_points import EntryPoint, entry_points
-from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
 
 Kind = Literal[
     "benchmark", "agent", "format", "importer", "command", "observer", "labeller", "report_section"
@@ -33,6 +33,7 @@ def load(kind: Kind, name: str) -> Any:
         WrongUseError: the benchmark works on no folder, or the folder does not fit.
         UnknownNameError: nothing is registered under that name; the text lists near matches.
         MissingDependencyError: its module needs a package that is not installed.
+        BenchError: its module cannot be imported for another reason, or a benchmark is a class.
     """
     points = registered(kind)
     if kind == "benchmark" and name not in points and ":" in name:
@@ -40,12 +41,20 @@ def load(kind: Kind, name: str) -> Any:
         return at_path(load(kind, name), name, path)
     if name not in points:
         raise UnknownNameError(kind, name, points)
+    named = f"{kind} {name!r} ({points[name].value})"
     try:
-        return points[name].load()
+        found = points[name].load()
+    except BenchError:
+        raise
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"{kind} {name!r} needs the Python package {error.name!r}, which is not installed"
         ) from error
+    except Exception as error:
+        raise BenchError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
+    if kind == "benchmark" and isinstance(found, type):
+        raise BenchError(f"{named} names a class: let its entry point name an instance")
+    return found
 
 
 def at_path(benchmark: Any, name: str, path: str) -> Any:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.servers.environments.build import build
 from mcp_bench.servers.environments.pins import PIN, SHIPPED, read_pins
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.home import use_home
 from tests.support.forked import run_module
 
 pytestmark = pytest.mark.component
@@ -106,8 +108,9 @@ def test_environment_is_built_found_and_removed(boxed: Installed) -> None:
     before = boxed.listed()
     assert before["installed"] is False and before["install"] == "mcp-bench benchmarks install boxed"
     assert "boxed_games" in str(before["missing"]) and before["licence"] == "MIT"
-    done = boxed.run("benchmarks", "install", "boxed", "--json")
+    done = boxed.run("benchmarks", "install", "boxed", "--json", MCP_BENCH_PYTHON_BOXED="/no/python")
     made = json.loads(done.stdout)
+    assert "$MCP_BENCH_PYTHON_BOXED names another Python, /no/python, which is used instead" in done.stderr
     assert made["changed"] and made["python"] == str(boxed.home / "environments/boxed/bin/python")
     assert "1/2 boxed_games" in done.stderr
     assert boxed.listed()["installed"] is True
@@ -157,8 +160,28 @@ def test_shipped_lists_pin_everything() -> None:
         assert all(map(PIN.fullmatch, pins.packages))
 
 
-def test_list_with_an_open_pin_is_refused(tmp_path: Path) -> None:
-    file = tmp_path / "open.toml"
-    file.write_text('python = ["3.11"]\npackages = ["numpy>=2"]\n')
-    with pytest.raises(BenchError, match=r"'numpy>=2' is no pin"):
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('python = ["3.11"]\npackages = ["numpy>=2"]', "'numpy>=2' is no pin"),
+        ('python = "3.12"\npackages = ["six==1.16.0"]', "'python' must be a list of texts, and not empty"),
+        ('python = []\npackages = ["six==1.16.0"]', "'python' must be a list"),
+        ('python = [3.12]\npackages = ["six==1.16.0"]', "'python' must be a list"),
+        ('python = ["3.12"]\npackages = "six==1.16.0"', "'packages' must be a list"),
+        ('python = ["3.12"]\npackages = []', "'packages' must be a list"),
+        ('python = ["3.12"]', "'packages' must be a list"),
+        ("python = [", "is no pinned list: TOMLDecodeError"),
+    ],
+)
+def test_list_with_something_else_in_it_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    file = tmp_path / "odd.toml"
+    file.write_text(text)
+    with pytest.raises(BenchError, match=f"{file}.*{words}"):
         read_pins(file)
+
+
+def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    pins = read_pins(SHIPPED / "tau2.toml")
+    with use_home(tmp_path / "file"), pytest.raises(BenchError, match=r"cannot be made: .*MCP_BENCH_HOME"):
+        build("boxed", pins, None, print)

@@ -1,5 +1,6 @@
 """Arguments are accepted exactly if their schema accepts them, and refusals give the reason."""
 
+import difflib
 import math
 from typing import Any
 
@@ -9,7 +10,12 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from mcp_bench.servers.contracts import ToolSpec
-from mcp_bench.servers.mcp_server.arguments import MAX_PROBLEMS, ArgumentValidator
+from mcp_bench.servers.mcp_server.arguments import (
+    MAX_PROBLEMS,
+    MAX_SHOWN,
+    MAX_VALUES,
+    ArgumentValidator,
+)
 
 pytestmark = pytest.mark.unit
 
@@ -64,7 +70,7 @@ def test_a_missing_argument_is_named(arguments: dict[str, Any], name: str) -> No
     assert VALIDATOR.problems(arguments) == [f"missing argument {name!r}"]
 
 
-@given(good, st.text().filter(lambda name: name not in SCHEMA["properties"]))
+@given(good, st.text(max_size=MAX_SHOWN).filter(lambda name: name not in SCHEMA["properties"]))
 def test_an_unknown_argument_is_named(arguments: dict[str, Any], name: str) -> None:
     (problem,) = VALIDATOR.problems({**arguments, name: 1})
     assert problem.startswith(f"unknown argument {name!r}")
@@ -105,6 +111,62 @@ def test_many_problems_are_cut_short() -> None:
     problems = VALIDATOR.problems({"to": ["a"], "count": 1, **{f"x{n}": 1 for n in range(40)}})
     assert len(problems) == MAX_PROBLEMS + 1
     assert problems[-1] == f"and {40 - MAX_PROBLEMS} more problems"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "more"),
+    [
+        ({f"counter{n}": 1 for n in range(10_000)}, f"and {10_000 - MAX_PROBLEMS} more problems"),
+        ({"places": [{"x": 1, f"xx{n}": 1} for n in range(10_000)]}, "and at least "),
+        ({"to": [0] * 10_000}, "and at least "),
+        ({"place": {"x": [math.nan] * 10_000}}, "and at least "),
+    ],
+)
+def test_many_problems_cost_little(
+    arguments: dict[str, Any], more: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Similar names are searched for a few unknown ones, not for each."""
+    place: dict[str, Any] = {**SCHEMA["properties"]["place"], "additionalProperties": False}
+    properties = {**SCHEMA["properties"], "places": {"type": "array", "items": place}, "place": {}}
+    validator = ArgumentValidator(
+        ToolSpec(name="many", description="", input_schema={**SCHEMA, "properties": properties})
+    )
+    searched: list[str] = []
+    search = difflib.get_close_matches
+
+    def counted(word: str, *more: Any, **named: Any) -> list[str]:
+        searched.append(word)
+        return search(word, *more, **named)
+
+    monkeypatch.setattr(difflib, "get_close_matches", counted)
+    problems = validator.problems({"to": ["a"], "count": 1, **arguments})
+    assert len(problems) == MAX_PROBLEMS + 1 and problems[-1].startswith(more)
+    assert len(searched) <= 100
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        {"to": ["a"] * MAX_VALUES},
+        {"place": {"x": 1, "rest": [[1] * 1000] * (MAX_VALUES // 1000)}},
+        {f"x{n}": 1 for n in range(MAX_VALUES)},
+    ],
+)
+def test_too_many_values_are_refused_unread(arguments: dict[str, Any]) -> None:
+    problems = VALIDATOR.problems({"to": ["a"], "count": 1, **arguments})
+    assert problems == ["it has more than 50,000 values"]
+
+
+def test_as_many_values_as_there_may_be_are_accepted() -> None:
+    assert not VALIDATOR.problems({"to": ["a"], "count": 1, "place": {"x": 1, "r": [1] * (MAX_VALUES - 6)}})
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"n" * 100_000: 1}, {"place": {"x": 1, "n" * 100_000: math.nan}}, {"count": "n" * 100_000}]
+)
+def test_long_names_are_cut(arguments: dict[str, Any]) -> None:
+    (problem,) = VALIDATOR.problems({"to": ["a"], "count": 1, **arguments})
+    assert "nnn..." in problem and len(problem) < 4 * MAX_SHOWN
 
 
 def test_remote_references_are_not_fetched() -> None:

@@ -1,10 +1,12 @@
 """A session refuses invalid tools and survives tools that raise."""
 
+import asyncio
 import signal
 import subprocess
 import sys
 from collections.abc import Sequence
 
+import anyio
 import pytest
 
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
@@ -85,6 +87,49 @@ async def test_tool_that_would_end_the_process_gives_an_error(error: BaseExcepti
             assert result.is_error and f"read failed: {type(error).__name__}" in result.text
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+class Losing(NotebookWorld):
+    """Awaits a task of its own, which it has cancelled."""
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
+        if name != "read":
+            return await super().call(name, arguments)
+        task = asyncio.ensure_future(anyio.sleep_forever())
+        task.cancel()
+        await task
+        raise AssertionError("it was cancelled")
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("seconds", [None, 600])
+async def test_cancellation_within_a_world_is_its_error(seconds: float | None) -> None:
+    session = WorldSession(Losing(0), call_seconds=seconds)
+    for _ in range(2):
+        result = await session.call("read", {"page": 1})
+        assert result.is_error and "read failed: CancelledError" in result.text
+
+
+async def cancelled_while_blocked(scope: anyio.CancelScope) -> None:
+    await anyio.wait_all_tasks_blocked()
+    scope.cancel()
+
+
+@pytest.mark.anyio
+async def test_cancellation_of_a_call_goes_on() -> None:
+    session = WorldSession(Losing(0))
+    async with anyio.create_task_group() as tasks:
+        with anyio.CancelScope() as scope:
+            tasks.start_soon(cancelled_while_blocked, scope)
+            await session.call("wait", {})
+        assert scope.cancelled_caught
+    assert (await session.call("write", {"page": 0, "text": "x"})).text == "written"
+
+
+@pytest.mark.anyio
+async def test_a_long_name_of_a_tool_is_cut() -> None:
+    result = await WorldSession(NotebookWorld(0)).call("n" * 100_000, {})
+    assert "There is no tool 'nnn" in result.text and len(result.text) < 500
 
 
 INTERRUPTED = f"""

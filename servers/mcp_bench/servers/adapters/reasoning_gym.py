@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +20,13 @@ from typing import Any
 import reasoning_gym
 from reasoning_gym.factory import DATASETS
 
-from mcp_bench.servers.adapters.safe_answers import LONGEST, is_arithmetic, is_literal
+from mcp_bench.servers.adapters.safe_answers import (
+    LONGEST,
+    is_arithmetic,
+    is_literal,
+    is_near,
+    names_no_number,
+)
 from mcp_bench.servers.contracts import (
     JSON,
     PARTIAL_CEILING,
@@ -42,6 +49,8 @@ LITERALS = {"binary_matrix", "n_queens", "spiral_matrix", "string_insertion"}
 """Their verifiers call `eval` on an answer."""
 EXPRESSIONS = {"countdown", "polynomial_multiplication", "puzzle24", "simple_integration"}
 """Their verifiers call sympy's `parse_expr`, which is `eval`."""
+PROBABILITIES = {"coin_flip"}
+"""Its verifier compares how two numbers begin, so that `0` fits nearly all, and works out any exponent."""
 GENERATORS = tuple(sorted({*DATASETS} - UNANSWERED - SLOW - OTHER))
 TEST = (
     "acre", "base_conversion", "caesar_cipher", "calendar_arithmetic", "circuit_logic", "color_cube_rotation",
@@ -78,13 +87,18 @@ class Puzzle:
         """Return upstream's score of an answer, 0 to 1. One that it cannot, or must not, read gets 0."""
         if not answer.strip() or len(answer) > LONGEST:
             return 0.0
+        if names_no_number(answer) and not names_no_number(self.answer):  # NaN is near any number
+            return 0.0
+        if self.generator in PROBABILITIES:
+            return float(is_near(answer, self.answer))
         if self.generator in LITERALS and not is_literal(answer):
             return 0.0
         if self.generator in EXPRESSIONS and not is_arithmetic(answer):
             return 0.0
         # no answer, however odd, may invalidate the agent's own episode
         with contextlib.redirect_stdout(io.StringIO()), contextlib.suppress(Exception):
-            return float(self.data.score_answer(answer, self.entry))
+            score = float(self.data.score_answer(answer, self.entry))
+            return score if math.isfinite(score) else 0.0
         return 0.0
 
 
@@ -100,6 +114,7 @@ class PuzzleWorld(SimpleWorld):
     """One puzzle. The last answer counts."""
 
     toolset = (SUBMIT_ANSWER,)
+    grader_version = "2"
 
     def __init__(self, puzzle: Puzzle) -> None:
         self._puzzle = puzzle
@@ -127,6 +142,7 @@ class PuzzleWorld(SimpleWorld):
 
 class ReasoningGym(SimpleBenchmark):
     name = "reasoning-gym"
+    version = "2"
     summary = "Generated puzzles of 96 kinds, each with one verified answer."
     toolset = (SUBMIT_ANSWER,)
 

@@ -48,7 +48,7 @@ IMPROVE = _Improve()
 REASONING_GYM = RemoteBenchmark(
     "reasoning-gym",
     "mcp_bench.servers.adapters.reasoning_gym:BENCHMARK",
-    version="1",
+    version="2",
     summary="Generated puzzles of 96 kinds, each with one verified answer.",
     packages=("reasoning_gym",),
     licence="Apache-2.0",
@@ -96,7 +96,7 @@ SCIENCEWORLD = RemoteBenchmark(
 TEXTARENA = RemoteBenchmark(
     "textarena",
     "mcp_bench.servers.adapters.text_arena:BENCHMARK",
-    version="1",
+    version="2",
     summary="TextArena's games: puzzles for one player, and board games against a scripted opponent.",
     packages=["textarena"],
     private_splits=["private"],

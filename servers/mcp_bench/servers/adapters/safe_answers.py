@@ -1,7 +1,8 @@
-"""Answers that may reach a verifier that evaluates them as Python.
+"""Answers that may reach a verifier of reasoning-gym 0.1.25.
 
-Some verifiers of reasoning-gym 0.1.25 call `eval` on the answer, directly or through sympy's `parse_expr`. An
-answer is an agent's text, and a verifier runs on the trusted side: only what can do nothing else may pass.
+Some call `eval` on the answer, directly or through sympy's `parse_expr`. An answer is an agent's text, and a
+verifier runs on the trusted side: only what can do nothing else may pass. Others take NaN for any number, and
+one compares how two numbers begin.
 """
 
 from __future__ import annotations
@@ -37,6 +38,28 @@ OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = 
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
 }  # fmt: skip
 """Of an exponent: powers within it are refused."""
+NO_NUMBER = re.compile(r"(?<![a-z0-9])(?:nan|inf|infinity)[ij]?(?![a-z0-9])", re.IGNORECASE)
+ESCAPED = re.compile(r"\\(?:u00|x)([0-9a-f]{2})", re.IGNORECASE)
+LONG_EXPONENT = re.compile(r"e[+-]?[\d_]{4,}", re.IGNORECASE)
+"""Python works such a number out, digit by digit."""
+
+
+def names_no_number(answer: str) -> bool:
+    """Return whether an answer names NaN or infinity, also in escapes or with spaces in between."""
+    plain = ESCAPED.sub(lambda found: chr(int(found[1], 16)), answer)
+    return any(map(NO_NUMBER.search, (plain, "".join(plain.split()))))
+
+
+def is_near(answer: str, wanted: str) -> bool:
+    """Return whether an answer is a probability to four decimals, and to 5 %: 0 is near no other one."""
+    text = answer.replace(",", "")
+    if LONG_EXPONENT.search(text):
+        return False
+    try:
+        given, right = Fraction(text), Fraction(wanted)
+    except (ValueError, ZeroDivisionError):
+        return False
+    return abs(given - right) <= min(Fraction(1, 10_000), right / 20)
 
 
 def is_literal(answer: str) -> bool:

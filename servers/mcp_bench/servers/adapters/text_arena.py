@@ -18,7 +18,7 @@ from mcp_bench.servers.secret import PRIVATE
 from mcp_bench.servers.worlds.step_world import LOOK, Game, StepBenchmark, StepWorld
 
 RULES = "Play with the tool `move`. The rules follow.\n\n"
-HELD_OUT = ("guess-the-number", "mastermind", "minesweeper", "bandit", "nim")
+HELD_OUT = ("guess-the-number", "mastermind", "minesweeper", "nim")
 VERSUS = "versus"
 MODELS = {f"{family}-{VERSUS}": family for family, setup in GAMES.items() if setup.moves}
 """The families of the split `versus`, and the games that they are."""
@@ -80,6 +80,7 @@ class VersusWorld(TextArenaWorld):
 
 class TextArena(StepBenchmark):
     name = "textarena"
+    version = "2"
     summary = "TextArena's games: puzzles for one player, and board games against an opponent."
     families = tuple(GAMES)
     held_out = HELD_OUT

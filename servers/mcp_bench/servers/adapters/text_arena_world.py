@@ -39,17 +39,16 @@ GAMES = {
     "lights-out": Setup("LightsOut-v0", players.LightsOut),
     "frozen-lake": Setup("FrozenLake-v0-random", players.FrozenLake),
     "sudoku": Setup("Sudoku-v0", players.Sudoku),
-    "fifteen-puzzle": Setup("FifteenPuzzle-v0"),
-    "countdown": Setup("Countdown-v0"),
     "connect-four": Setup("ConnectFour-v0", moves=players.columns, opening=6),
     "simple-tak": Setup("SimpleTak-v0-medium", moves=players.listed, opening=6),
     "othello": Setup("Othello-v0-small", moves=players.listed, opening=6),
     "guess-the-number": Setup("GuessTheNumber-v0", players.GuessTheNumber),
     "mastermind": Setup("Mastermind-v0", players.Mastermind),
     "minesweeper": Setup("Minesweeper-v0-small"),
-    "bandit": Setup("Bandit-v0"),
     "nim": Setup("Nim-v0-large", players.Nim, moves=players.removals, opening=2),
 }
+"""Left out are three puzzles that TextArena 0.7.4 does not grade: `Bandit-v0` never finds a button right, the
+winning move of `FifteenPuzzle-v0` raises an error, and `Countdown-v0` has one board."""
 ONE_AT_A_TIME = Lock()
 """Games draw from Python's one global generator, and tasks are listed in a thread."""
 
@@ -69,7 +68,7 @@ class TextArenaWorld(TextWorld):
         """What the opponent has read since it was last asked."""
         with self.own_chance():
             self._env: Any = textarena.make(f"{self._setup.name}-raw")
-            self._env.reset(num_players=2 if self._setup.moves else 1, seed=number % 2**32)
+            self._env.reset(num_players=2 if self._setup.moves else 1, seed=number)
             shown = self.heard()
             self.rules = "\n".join(text for text, kind in shown if kind == PROMPT)
             self.text = (
@@ -102,8 +101,7 @@ class TextArenaWorld(TextWorld):
         text = "\n".join(text for text, _ in self.heard(0)).strip()
         if over:
             rewards, outcome = self._env.close()
-            # Countdown names a reason where a reward belongs
-            self.rewards = {str(who): own for who, own in rewards.items() if isinstance(own, int | float)}
+            self.rewards = {str(who): own for who, own in rewards.items()}
             text = f"{text}\n{outcome[0].get('reason', '')}".strip()
         self.show(text, over=over)
         self._next = self._solver(self.text) if self._solver and not self.over else None

@@ -20,6 +20,7 @@ from pathlib import Path
 from mcp_bench.servers.environments.pins import Pins
 from mcp_bench.servers.environments.places import LABEL, folder, label, link_ours, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.home import VARIABLE
 from mcp_bench.servers.sanitize import sanitize_line
 
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
@@ -50,11 +51,17 @@ def build(benchmark: str, pins: Pins, python: str | None, say: Say) -> bool:
     Raises:
         WrongUseError: `python` has a version that is not in the list.
         MissingDependencyError: there is no suitable Python.
-        BenchError: a package cannot be installed. What is there stays, for the next try.
+        BenchError: its folder cannot be made, or a package cannot be installed. What is there stays, for the
+            next try.
     """
     interpreter, version = chosen(pins, python)
     place = folder(benchmark)
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    try:
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise BenchError(
+            f"{place} cannot be made: {error.strerror}. Make room for it, or name another home in ${VARIABLE}"
+        ) from error
     with locked(place):
         if state(benchmark, pins) == "ready" and (python is None or label(place).get("python") == version):
             link_ours(place)

@@ -29,6 +29,7 @@ def install(benchmark: str, python: str | None, as_json: bool) -> None:
     It goes into the home of mcp-bench, and `record` finds it there. Nothing is installed next to mcp-bench.
     After a failure or Ctrl-C, the same command goes on where it stopped.
     """
+    import os
     import time
 
     from mcp_bench.servers.contracts import Benchmark
@@ -48,20 +49,27 @@ def install(benchmark: str, python: str | None, as_json: bool) -> None:
     variable = getattr(found, "python_variable", "")
     started = time.monotonic()
     changed = build(benchmark, pins, python, say)
+    named = os.environ.pop(variable, "")  # what was built is tested, whatever else is named
     try:
         first = next(found.tasks(limit=1)).id  # its worker starts, with all its imports
+        python_there = str(getattr(found, "python", ""))
     except (BenchError, StopIteration) as error:
         if changed:
             (place / LABEL).unlink(missing_ok=True)
         raise BenchError(
             f"the environment in {place} was built, but {benchmark} does not run in it: {error}"
         ) from error
+    finally:
+        if named:
+            os.environ[variable] = named
+    if named not in ("", python_there):
+        click.echo(f"${variable} names another Python, {named}, which is used instead.", err=True)
     size = megabytes(place)
     if as_json:
         document = {
             "benchmark": benchmark,
             "folder": str(place),
-            "python": getattr(found, "python", ""),
+            "python": python_there,
             "packages": list(pins.packages),
             "megabytes": size,
             "changed": changed,
@@ -72,10 +80,6 @@ def install(benchmark: str, python: str | None, as_json: bool) -> None:
     done = "is installed" if changed else "was installed already"
     click.echo(f"{benchmark} {done}: {len(pins.packages)} packages, {size} MB, in {place}")
     click.echo(f"Try it: mcp-bench record --agent oracle --benchmark {benchmark} --task '{first}'")
-    import os
-
-    if os.environ.get(variable):
-        click.echo(f"${variable} names another Python, which is used instead.", err=True)
 
 
 @click.command(epilog=REMOVE_EPILOG)

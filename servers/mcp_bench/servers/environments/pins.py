@@ -7,6 +7,7 @@ import tomllib
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
+from typing import Any
 
 from mcp_bench.servers.errors import BenchError
 
@@ -54,13 +55,25 @@ def read_pins(file: Path) -> Pins:
         found = tomllib.loads(file.read_text(encoding="utf-8"))
         pins = Pins(
             file=file,
-            python=tuple(map(str, found["python"])),
-            packages=tuple(map(str, found["packages"])),
+            python=texts(found, "python"),
+            packages=texts(found, "packages"),
             licence=str(found.get("licence", "")),
             megabytes=int(found.get("megabytes", 0)),
         )
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError, TypeError) as error:
         raise BenchError(f"{file} is no pinned list: {type(error).__name__}: {error}") from error
     if wrong := [package for package in pins.packages if not PIN.fullmatch(package)]:
         raise BenchError(f"{file}: {wrong[0]!r} is no pin: write NAME==VERSION")
     return pins
+
+
+def texts(found: dict[str, Any], key: str) -> tuple[str, ...]:
+    """Return a list of a pinned list's file.
+
+    Raises:
+        ValueError: it is something else, or empty.
+    """
+    value = found.get(key)
+    if not isinstance(value, list) or not value or not all(isinstance(one, str) for one in value):
+        raise ValueError(f"{key!r} must be a list of texts, and not empty")
+    return tuple(value)

@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from jsonschema import Draft202012Validator
@@ -17,8 +18,12 @@ from mcp_bench.servers.contracts import JSON, ToolSpec
 from mcp_bench.servers.errors import BenchError
 
 MAX_PROBLEMS = 5
+MAX_ERRORS = 20
+"""Errors that are looked for: a call can have millions."""
+MAX_VALUES = 50_000
+"""Of all arrays and objects of a call together: checking one takes up to 0.05 ms, while everybody waits."""
 MAX_SHOWN = 80
-"""Characters of a wrong value that the error repeats to the agent."""
+"""Characters of a wrong value, or of a name, that the error repeats to the agent."""
 
 
 class ToolSchemaError(BenchError):
@@ -49,13 +54,20 @@ class ArgumentValidator:
 
         Arguments of a tool that is not `checked` need only be JSON, which has no NaN.
         """
+        if has_many_values(arguments):
+            return [f"it has more than {MAX_VALUES:,} values"]
         errors: list[ValidationError] = []
         if self._checked:
-            errors = sorted(self._validator.iter_errors(arguments), key=lambda error: error.json_path)
+            errors = list(islice(self._validator.iter_errors(arguments), MAX_ERRORS))
+        places = list(islice(non_finite(arguments), MAX_ERRORS))
+        errors.sort(key=lambda error: error.json_path)
         found = [sentence for error in errors for sentence in describe(error)]
-        found += [f"{path} must be a finite number" for path in non_finite(arguments)]
+        found += [f"{path} must be a finite number" for path in places]
         more = len(found) - MAX_PROBLEMS
-        return found if more <= 0 else [*found[:MAX_PROBLEMS], f"and {more} more problems"]
+        if more <= 0:
+            return found
+        at_least = "at least " if MAX_ERRORS in (len(errors), len(places)) else ""
+        return [*found[:MAX_PROBLEMS], f"and {at_least}{more} more problems"]
 
 
 @lru_cache(maxsize=2048)
@@ -79,9 +91,11 @@ def describe(error: ValidationError) -> Iterator[str]:
             yield from (f"missing argument {name!r}{inside}" for name in missing)
         case "additionalProperties" if wanted is False:
             schema: Any = error.schema
-            known = list(schema.get("properties", {}))
-            unknown = [str(name) for name in instance if name not in known]
-            yield from (f"unknown argument {name!r}{inside}{hint(name, known)}" for name in unknown)
+            known = schema.get("properties", {})
+            unknown = [name for name in instance if name not in known]
+            for name in map(cut, unknown[:MAX_PROBLEMS]):
+                yield f"unknown argument {name!r}{inside}{hint(name, known)}"
+            yield from unknown[MAX_PROBLEMS:]  # these are only counted: a hint takes a millisecond
         case "type":
             yield f"{where} must be {types([wanted])}, not {shown(instance)}"
         case "anyOf":
@@ -122,7 +136,7 @@ def place(path: Iterable[str | int]) -> str:
     text = ""
     for step in path:
         text += f"[{step}]" if isinstance(step, int) else f".{step}" if text else str(step)
-    return f"argument {text!r}" if text else "the arguments"
+    return f"argument {cut(text)!r}" if text else "the arguments"
 
 
 def types(wanted: Iterable[Any]) -> str:
@@ -136,8 +150,12 @@ def shown(value: Any) -> str:
     if value is None:
         return "null"
     names = {bool: "boolean", int: "integer", float: "number", str: "string", list: "array", dict: "object"}
-    text = repr(value)
-    return f"{names.get(type(value), 'value')} {text if len(text) <= MAX_SHOWN else text[:MAX_SHOWN] + '...'}"
+    return f"{names.get(type(value), 'value')} {cut(repr(value))}"
+
+
+def cut(text: str) -> str:
+    """Return a text, or its beginning if it is longer than `MAX_SHOWN`."""
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def hint(name: str, known: Iterable[str]) -> str:
@@ -146,6 +164,18 @@ def hint(name: str, known: Iterable[str]) -> str:
     if near:
         return f" (did you mean {near[0]!r}?)"
     return f" (known: {', '.join(names)})" if names else " (the tool takes no arguments)"
+
+
+def has_many_values(value: JSON | Mapping[str, JSON]) -> bool:
+    """Return whether a call has more than `MAX_VALUES` values."""
+    count, left = 0, [value]
+    while left and count <= MAX_VALUES:
+        one = left.pop()
+        inner = one.values() if isinstance(one, Mapping) else one if isinstance(one, list) else ()
+        count += len(inner)
+        if count <= MAX_VALUES:
+            left += inner
+    return count > MAX_VALUES
 
 
 def non_finite(value: JSON | Mapping[str, JSON], path: tuple[str | int, ...] = ()) -> Iterator[str]:

@@ -40,6 +40,7 @@ from mcp_bench.servers.mcp_server.hot_call import (
 from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, join
 from mcp_bench.servers.mcp_server.sdk_server import OnExecute, build_server
 from mcp_bench.servers.mcp_server.stream import NotAMessageError, encode, parse, too_long
+from mcp_bench.servers.mcp_server.tool_result import progress_in_json
 from mcp_bench.servers.mcp_server.tool_session import ChangesTools, HasResources, Prompts, ToolSession
 from mcp_bench.servers.progress import reporting_to
 
@@ -223,7 +224,7 @@ class Connection:
             if call.scope is not None and call.progress_token is not None:
                 await self._send(progress_line(call.progress_token, done, total, message))
 
-        with reporting_to(None if call.progress_token is None else report):
+        with reporting_to(None if call.progress_token is None else progress_in_json(report)):
             try:
                 result = await self._session.call(call.name, call.arguments, begins)
                 return self._answers.line(call, result)

@@ -33,7 +33,7 @@ from mcp_types import (
 from mcp_types import Resource as ListedResource
 
 from mcp_bench.servers.errors import BenchError, UnknownNameError, suggestion
-from mcp_bench.servers.mcp_server.tool_result import to_mcp
+from mcp_bench.servers.mcp_server.tool_result import progress_in_json, to_mcp
 from mcp_bench.servers.mcp_server.tool_session import Prompts, Resource, ToolSession
 from mcp_bench.servers.progress import reporting_to
 
@@ -84,7 +84,7 @@ def build_server(
             if on_execute is not None and ctx.request_id is not None:
                 on_execute(ctx.request_id)
 
-        with reporting_to(ctx.session.report_progress):
+        with reporting_to(progress_in_json(ctx.session.report_progress)):
             try:
                 found = await session_of(ctx)
                 return to_mcp(await found.call(params.name, params.arguments or {}, begins))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 from mcp_types import CallToolResult, ContentBlock, ImageContent, TextContent
 from pydantic_core import to_json
 
 from mcp_bench.servers.contracts import JSON, ToolResult
+from mcp_bench.servers.progress import Report
 
 
 def to_mcp(result: ToolResult) -> CallToolResult:
@@ -25,6 +28,21 @@ def to_mcp(result: ToolResult) -> CallToolResult:
         structured_content=None if result.structured is None else well_formed_object(result.structured),
         is_error=result.is_error,
     )
+
+
+def progress_in_json(report: Report) -> Report:
+    """Return a receiver of progress that passes on what JSON has: neither NaN nor lone surrogates."""
+
+    async def pass_on(done: float, total: float | None = None, message: str | None = None) -> None:
+        if is_finite(done):
+            known = total if total is not None and is_finite(total) else None
+            await report(done, known, None if message is None else well_formed(message))
+
+    return pass_on
+
+
+def is_finite(number: float) -> bool:
+    return not isinstance(number, float) or math.isfinite(number)
 
 
 def well_formed_object(value: dict[str, JSON]) -> dict[str, JSON]:

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 
 import anyio
 
+from mcp_bench.servers.cancellation import is_cancellation
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, HostError, WorkerDiedError, suggestion
-from mcp_bench.servers.mcp_server.arguments import ArgumentValidator
+from mcp_bench.servers.mcp_server.arguments import ArgumentValidator, cut
 from mcp_bench.servers.mcp_server.images import check_images
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
 
@@ -134,12 +135,12 @@ class WorldSession:
             # the error text contains the worker's last output, which the agent must not see
             logger.exception("tool %s: the world is gone", name)
             return refusal(f"{name} failed: the environment is not available any more.")
-        except (anyio.get_cancelled_exc_class(), GeneratorExit):
+        except GeneratorExit:
             raise
         except HostError as error:  # not the world's own failure: the episode says why
             return refusal(f"{name} failed: {error}")
         except BaseException as error:  # a tool that calls sys.exit() must not end the run
-            if isinstance(error, KeyboardInterrupt) and is_signal(error):
+            if is_cancellation(error) or (isinstance(error, KeyboardInterrupt) and is_signal(error)):
                 raise
             logger.exception("tool %s raised", name)
             return refusal(f"{name} failed: {error_text(error)}")
@@ -147,6 +148,7 @@ class WorldSession:
     def _refused(self, name: str, arguments: dict[str, JSON]) -> ToolResult | None:
         validator = self._validators.get(name)
         if validator is None:
+            name = cut(name)
             return refusal(f"There is no tool {name!r}{suggestion(name, self._validators)}.")
         if problems := validator.problems(arguments):
             return refusal(f"Bad call of {name}: {'; '.join(problems)}. Nothing was done.")

@@ -48,10 +48,18 @@ class Questions:
             _request.reset(before)
 
     async def put(self, params: dict[str, JSON]) -> Any:
-        """Send a question to the parent and return the answer.
+        """Send a question to the parent and return the result.
 
         Raises:
             HostError: the host has no answer, or no request is running.
+        """
+        return result_in(await self.answer_to(params))
+
+    async def answer_to(self, params: dict[str, JSON]) -> dict[str, Any]:
+        """Send a question to the parent and return the whole answer, which may be an error.
+
+        Raises:
+            HostError: no request is running.
         """
         request = _request.get()
         if request is None:
@@ -61,18 +69,22 @@ class Questions:
         try:
             await self._send({"id": request, "ask": number, "params": params})
             await self._waiting[number].wait()
-            answer = self._answers.pop(number)
+            return self._answers.pop(number)
         finally:
             self._waiting.pop(number, None)
-        if (error := answer.get("error")) is not None:
-            raise from_wire(error["kind"], error["text"])
-        return answer["result"]
 
     def settle(self, answer: dict[str, Any]) -> None:
         """Take an answer from the parent. Nobody waits for the answer to a cancelled question."""
         if (waiting := self._waiting.get(answer["ask"])) is not None:
             self._answers[answer["ask"]] = answer
             waiting.set()
+
+
+def result_in(answer: dict[str, Any]) -> Any:
+    """Return the result that the parent has sent, or raise the error."""
+    if (error := answer.get("error")) is not None:
+        raise from_wire(error["kind"], error["text"])
+    return answer["result"]
 
 
 class WorkerHost:
@@ -109,11 +121,17 @@ class Lender:
         self._sandboxes: list[Sandbox] = []
 
     async def answer(self, params: dict[str, Any]) -> dict[str, JSON]:
-        """Return the answer, or the error, as a message to the worker."""
+        """Return the answer, or the error, as a message to the worker.
+
+        A sandbox can be over with either.
+        """
         try:
-            return {"result": await self._found(params)}
+            answer: dict[str, JSON] = {"result": await self._found(params)}
         except Exception as error:
-            return {"error": to_wire(error)}
+            answer = {"error": to_wire(error)}
+        if "number" in params:
+            answer["over"] = self._sandboxes[params["number"]].over
+        return answer
 
     async def _found(self, params: dict[str, Any]) -> JSON:
         match params["what"]:
@@ -129,8 +147,7 @@ class Lender:
                 self._sandboxes.append(lent)
                 return {"number": len(self._sandboxes) - 1, "enforced": lent.enforced.model_dump(mode="json")}
             case what:
-                done = await _in_sandbox(self._sandboxes[params["number"]], what, params["arguments"])
-                return {"done": done, "over": self._sandboxes[params["number"]].over}
+                return await _in_sandbox(self._sandboxes[params["number"]], what, params["arguments"])
 
 
 async def _in_sandbox(sandbox: Sandbox, what: str, given: dict[str, Any]) -> JSON:
@@ -228,6 +245,7 @@ class WorkerSandbox:
         await self._put("halt")
 
     async def _put(self, what: str, **arguments: JSON) -> Any:
-        found = await self._questions.put({"what": what, "number": self._number, "arguments": arguments})
-        self.over = found["over"]
-        return found["done"]
+        question: dict[str, JSON] = {"what": what, "number": self._number, "arguments": arguments}
+        answer = await self._questions.answer_to(question)
+        self.over = answer["over"]
+        return result_in(answer)

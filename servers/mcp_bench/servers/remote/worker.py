@@ -5,14 +5,14 @@ It answers requests on the inherited socket FD and ends when the socket closes, 
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import importlib
-import importlib.util
 import itertools
 import json
 import logging
 import os
 import select
+import signal
 import socket
 import sys
 import threading
@@ -20,12 +20,12 @@ import time
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import anyio
 from anyio.abc import SocketStream, TaskGroup
 
+from mcp_bench.servers.cancellation import is_cancellation
 from mcp_bench.servers.contracts import (
     JSON,
     Benchmark,
@@ -39,7 +39,7 @@ from mcp_bench.servers.contracts import (
     ToolSpec,
     World,
 )
-from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.host import open_world
@@ -47,6 +47,7 @@ from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire
 from mcp_bench.servers.remote.host import Questions, WorkerHost
+from mcp_bench.servers.remote.target import load_target
 from mcp_bench.servers.worlds.simple import SimpleWorld
 
 logger = logging.getLogger(__name__)
@@ -61,37 +62,6 @@ MOST_TOOLSETS = 64
 
 FAREWELL_SECONDS = 3.0
 """Time for the benchmark to close its resources once the parent is gone."""
-
-
-def load_target(target: str) -> Benchmark:
-    """Import the benchmark that `module:attribute` or `file.py:attribute` names.
-
-    With `?FOLDER` after it, the benchmark works on that folder (its method `at`).
-
-    Raises:
-        MissingDependencyError: a package is missing.
-        WrongUseError: there is no such module, file or attribute.
-    """
-    named, _, folder = target.partition("?")
-    place, _, attribute = named.rpartition(":")
-    try:
-        if place.endswith(".py"):
-            spec = importlib.util.spec_from_file_location(Path(place).stem, place)
-            assert spec is not None and spec.loader is not None  # noqa: S101 - true for every .py path
-            module = importlib.util.module_from_spec(spec)
-            sys.modules[spec.name] = module
-            spec.loader.exec_module(module)
-        else:
-            module = importlib.import_module(place)
-        source = getattr(module, attribute)
-        found: Benchmark = source.at(folder) if folder else source
-    except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"the Python package {error.name!r} is not installed in {sys.executable}"
-        ) from error
-    except (FileNotFoundError, AttributeError) as error:
-        raise WrongUseError(f"there is no benchmark at {target!r}: {error}") from error
-    return found
 
 
 class Worker:
@@ -151,26 +121,31 @@ class Worker:
 
     async def _answer(self, message: dict[str, Any], scope: anyio.CancelScope) -> None:
         number, method, params = message["id"], message["method"], message["params"]
-        answer: dict[str, JSON] = {"id": number}
         wanted = message.get("progress", False)  # set only for calls whose client wants progress
         report = partial(self._report, number) if wanted else None
         with scope, reporting_to(report), self._questions.during(number):
             try:
-                answer["result"] = await self._methods[method](**params)
-            except (Exception, SystemExit, KeyboardInterrupt) as error:  # ends the request, not the worker
+                line = in_json(number, method, await self._methods[method](**params))
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # ends the request, not the worker
+                if is_cancellation(error):
+                    raise
                 if not isinstance(error, BenchError):
                     logger.exception("%s failed", method)
-                answer["error"] = to_wire(error)
+                line = encoded({"id": number, "error": to_wire(error)})
         self._scopes.pop(number, None)
         if scope.cancelled_caught or number == UNANSWERED:
             return  # the parent does not wait for the answer
-        await self._send(answer)
+        await self._send_line(line)
 
     async def _report(self, number: int, done: float, total: float | None, text: str | None) -> None:
         await self._send({"id": number, "progress": [done, total, text]})
 
     async def _send(self, message: dict[str, JSON]) -> None:
-        data = json.dumps(message).encode() + b"\n"
+        await self._send_line(encoded(message))
+
+    async def _send_line(self, data: bytes) -> None:
         async with self._sending:
             # if the parent is gone, the reading side ends this process
             with contextlib.suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
@@ -234,8 +209,8 @@ class Worker:
 
     async def open(self, world: int, task_id: str, seed: int) -> JSON:
         opened = await open_world(self.benchmark, task_id, seed=seed, host=WorkerHost(self._questions))
+        self._worlds[world] = opened, anyio.Lock(fast_acquire=True)  # so that it can be closed from now on
         answer = self._listed(opened.tools())
-        self._worlds[world] = opened, anyio.Lock(fast_acquire=True)
         return answer | {
             "methods": [method for method in OPTIONAL if hasattr(opened, method)],
             "changes_tools": bool(getattr(opened, "changes_tools", False)),
@@ -316,6 +291,22 @@ class Worker:
         return None
 
 
+def encoded(message: dict[str, JSON]) -> bytes:
+    return json.dumps(message).encode() + b"\n"
+
+
+def in_json(number: int, method: str, result: JSON) -> bytes:
+    """Return the line that answers a request.
+
+    Raises:
+        TypeError: the result is not JSON.
+    """
+    try:
+        return encoded({"id": number, "result": result})
+    except (TypeError, ValueError, RecursionError) as error:
+        raise TypeError(f"{method} returned what is not JSON: {error}") from error
+
+
 def dumped(tools: Iterable[ToolSpec]) -> list[JSON]:
     return [tool.model_dump(mode="json") for tool in tools]
 
@@ -328,11 +319,32 @@ def failing(error: Exception) -> Iterator[Task]:
 
 def end_with_parent(ours: socket.socket) -> None:
     """Exit `FAREWELL_SECONDS` after the parent is gone, even if the benchmark's code never yields."""
+    wait_for_end(ours)
+    time.sleep(FAREWELL_SECONDS)
+    end_session()
+    os._exit(0)
+
+
+def wait_for_end(ours: socket.socket, seconds: float | None = None) -> bool:
+    """Return whether the parent has closed its end, after waiting for it."""
     poll = select.poll()
     poll.register(ours, select.POLLRDHUP)
-    poll.poll()
-    time.sleep(FAREWELL_SECONDS)
-    os._exit(0)
+    return bool(poll.poll(None if seconds is None else seconds * 1000))
+
+
+def end_session() -> None:
+    """Kill this process and what the benchmark has started. The parent does it otherwise."""
+    if os.getsid(0) == os.getpgid(0) == os.getpid():
+        for output in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                output.flush()
+        os.killpg(0, signal.SIGKILL)
+
+
+def end_session_after(ours: socket.socket) -> None:
+    """End the session when the interpreter ends, if the parent is gone."""
+    if wait_for_end(ours, 0):
+        end_session()
 
 
 async def run(target: str, ours: socket.socket) -> None:
@@ -345,7 +357,9 @@ def main(target: str, descriptor: str) -> None:
     harden()
     ours = socket.socket(fileno=int(descriptor))
     ours.set_inheritable(False)  # the benchmark's own child processes must not hold it open
-    threading.Thread(target=end_with_parent, args=(ours.dup(),), daemon=True).start()
+    watched = ours.dup()
+    atexit.register(end_session_after, watched)  # the first one: after what the benchmark registers
+    threading.Thread(target=end_with_parent, args=(watched,), daemon=True).start()
     anyio.run(run, target, ours)
 
 
