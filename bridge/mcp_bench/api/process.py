@@ -15,8 +15,9 @@ from typing import Any
 
 import mcp_bench.recorder.errors  # noqa: F401 - so that its errors are known here
 from mcp_bench.api.progress import Progress, Silent, shown, terminal
+from mcp_bench.bridge.engines.channel import line
 from mcp_bench.bridge.run.child import Request
-from mcp_bench.bridge.run.events import Event, RunEnded, RunStarted, decode, line
+from mcp_bench.bridge.run.events import Event, RunEnded, RunStarted, decode
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import VARIABLE
 from mcp_bench.servers.sanitize import sanitize

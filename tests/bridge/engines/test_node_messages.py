@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.engines.messages import Order, Report
+from mcp_bench.bridge.engines.on_ray import driver
 from mcp_bench.bridge.engines.on_ray.node import Node
-from mcp_bench.bridge.run import ray_driver
 from tests.support.recorded import planned
 
 pytestmark = pytest.mark.unit
@@ -62,8 +62,8 @@ def test_long_messages_arrive_whole() -> None:
 
     async def both_ways() -> list[Report | None]:
         for order in orders:
-            await ray_driver._send(there, order)
-        return [await ray_driver._next_report(there) for _ in range(3)]
+            await driver._send(there, order)
+        return [await driver._next_report(there) for _ in range(3)]
 
     assert anyio.run(both_ways) == [Report(line=LONG), Report(id=1), None]
     assert referee.got == [order.model_dump_json() for order in orders]

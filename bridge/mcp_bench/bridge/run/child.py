@@ -12,24 +12,23 @@ the API starts this module with a socket as its argument:
 
 from __future__ import annotations
 
-import io
 import os
-import queue
 import select
 import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from mcp_bench.bridge.engines.channel import Channel, Lines
 from mcp_bench.bridge.engines.parallel import AUTO, LOCAL, EngineName, Parallel
 from mcp_bench.bridge.run.choices import AboveZero, Count
-from mcp_bench.bridge.run.events import Event, encode, line
+from mcp_bench.bridge.run.events import Event, encode
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.sanitized_logs import show_safely
@@ -39,7 +38,6 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.runs.run_folder import RunFolder
 
 STOP = b"stop\n"
-POLL_SECONDS = 1.0
 
 
 class Request(BaseModel):
@@ -66,54 +64,6 @@ class Request(BaseModel):
     """With `resume`: a new note."""
     base_url: str | None = None
     """With `resume`: the run's model endpoint with the login in its URL, which is not stored."""
-
-
-class Channel:
-    """Sends lines to the caller from a thread, so that a slow caller never stops the referee."""
-
-    def __init__(self, control: socket.socket, caller: int) -> None:
-        self._control = control
-        self._caller = caller
-        self._waiting: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._sender = threading.Thread(target=self._send_all, name="events", daemon=True)
-        self._sender.start()
-
-    def send(self, document: dict[str, Any]) -> None:
-        self._waiting.put(line(document))
-
-    def event(self, event: Event) -> None:
-        self.send(encode(event))
-
-    def close(self) -> None:
-        """Send what is left. A caller that is busy or suspended is waited for."""
-        self._waiting.put(None)
-        while self._sender.is_alive() and os.getppid() == self._caller:
-            self._sender.join(POLL_SECONDS)
-
-    def _send_all(self) -> None:
-        with suppress(OSError):  # the caller is gone
-            while (data := self._waiting.get()) is not None:
-                self._control.sendall(data)
-
-
-class Lines(io.RawIOBase):
-    """A stderr whose lines are sent to the caller."""
-
-    def __init__(self, channel: Channel) -> None:
-        self._channel = channel
-        self._begun = b""
-
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
-        *whole, self._begun = (self._begun + bytes(data)).split(b"\n")
-        for text in whole:
-            self._channel.send({"line": text.decode(errors="replace")})
-        return len(data)
-
-    def text(self) -> io.TextIOWrapper:
-        return io.TextIOWrapper(io.BufferedWriter(self), "utf-8", "backslashreplace", line_buffering=True)
 
 
 def main() -> None:
@@ -179,14 +129,16 @@ def record(request: Request, channel: Channel) -> None:
     from mcp_bench.bridge.run.reporting import ReportingDisplay
     from mcp_bench.bridge.run.run import run_to_end
 
+    def report(event: Event) -> None:
+        channel.send(encode(event))
+
     parallel = Parallel(request.jobs, request.referees, request.engine, request.address)
     with opened(request, parallel) as (setup, run):
-        report: Callable[[Event], None] = channel.event
         display_of = partial(ReportingDisplay, setup=setup, run=run, report=report, status=channel.send)
         ended = run_to_end(setup, run, parallel, request.max_cost, display_of)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    channel.event(ended)
+    report(ended)
 
 
 @contextmanager

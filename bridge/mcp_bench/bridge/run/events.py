@@ -5,7 +5,6 @@ Each event is a JSON object of one line: `event` is its class here, the other me
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -120,7 +119,3 @@ def decode(document: dict[str, Any]) -> Event | None:
     """Return the event that was encoded, or None if the object is none."""
     kind = _EVENTS.get(document.get("event", ""))
     return None if kind is None else kind(**{k: v for k, v in document.items() if k != "event"})
-
-
-def line(document: dict[str, Any]) -> bytes:
-    return json.dumps(document).encode() + b"\n"

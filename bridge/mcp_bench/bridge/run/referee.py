@@ -21,11 +21,11 @@ from typing import Any
 import anyio
 
 from mcp_bench.bridge.engines.apart import Apart
+from mcp_bench.bridge.engines.channel import Channel, Lines, channel_on
 from mcp_bench.bridge.engines.engine import ThisProcess, end_own_processes
 from mcp_bench.bridge.engines.messages import OUTCOME, Order, Work
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
-from mcp_bench.bridge.run.child import Channel, Lines
 from mcp_bench.bridge.run.setup import setup_again
 from mcp_bench.bridge.sandbox.runners.configured import check_sandboxes
 from mcp_bench.recorder.records import now_us
@@ -49,8 +49,7 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     orders = control.makefile("rb")
     work = Work.model_validate_json(orders.readline())
-    channel = Channel(control, os.getppid())
-    try:
+    with channel_on(control) as channel:
         setup = setup_again(work.run, work.base_url)
         check_needs(work, setup)
         with part_of(work) as part:
@@ -58,14 +57,6 @@ def main() -> None:
             engine = Apart(setup, part) if work.apart else ThisProcess(setup, part)
             gc.freeze()  # modules are never collected
             anyio.run(serve, engine, orders, channel)
-    except BaseException as error:
-        texts = dict.fromkeys(str(failure) for failure in bench_errors(error))
-        if not texts:
-            sys.stderr = sys.__stderr__  # a log file
-            raise
-        channel.send({"error": "\n".join(texts)})
-    finally:
-        channel.close()
 
 
 def check_needs(work: Work, setup: Setup) -> None:

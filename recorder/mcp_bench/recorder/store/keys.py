@@ -77,6 +77,19 @@ def read_key(path: Path) -> Key:
     return Key(blake2b(b"id", key=secret, digest_size=8).hexdigest(), secret)
 
 
+def write_key(path: Path, secret: str) -> None:
+    """Write a key, as hexadecimal digits, into a new file that only this user can read.
+
+    Raises:
+        OSError: the file exists, or cannot be written.
+    """
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with open(file, "w") as out:  # noqa: PTH123 - it is open already
+        out.write(secret + "\n")
+        out.flush()
+        os.fsync(out.fileno())
+
+
 def refuse_other_key(db: sqlite3.Connection, path: Path, key: Key) -> None:
     """Raise OtherKeyError if the database at `path` was recorded with another key than `key`."""
     row = db.execute("SELECT key FROM runs LIMIT 1").fetchone()
@@ -92,12 +105,8 @@ def _make(path: Path) -> None:
     fresh = path.with_name(f"{NAME}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        write_key(fresh, secrets.token_hex(SECRET_BYTES))
         try:
-            with open(file, "w") as out:  # noqa: PTH123 - it is open already
-                out.write(secrets.token_hex(SECRET_BYTES) + "\n")
-                out.flush()
-                os.fsync(out.fileno())
             os.link(fresh, path)
         except FileExistsError:
             pass  # another process was faster

@@ -15,7 +15,7 @@ from mcp_bench.recorder.runs.run_folder import RunFolder
 class OnRay(Referees):
     """One process, Ray's driver, in the place of the referee processes. See `Engine`."""
 
-    module = "mcp_bench.bridge.run.ray_driver"
+    module = "mcp_bench.bridge.engines.on_ray.driver"
 
     def __init__(
         self, setup: Setup, run: RunFolder, address: str | None, say: Callable[[str], object]

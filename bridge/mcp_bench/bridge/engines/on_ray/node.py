@@ -23,6 +23,7 @@ import anyio
 from mcp_bench.bridge.engines.messages import Report, Work
 from mcp_bench.bridge.engines.referee import Referee, RefereeError
 from mcp_bench.recorder.store.keys import NAME as KEY
+from mcp_bench.recorder.store.keys import write_key
 from mcp_bench.servers.home import home
 
 PIECE_BYTES = 90_000
@@ -186,9 +187,7 @@ class Node:
             self._folder.mkdir(mode=0o700)
             self._lock = (self._folder / "lock").open("wb")
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-        file = os.open(self._folder / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(file, "w") as out:  # noqa: PTH123 - it is open already
-            out.write(key + "\n")
+        write_key(self._folder / KEY, key)
 
     def _close_sockets(self) -> None:
         """Close Ray's folder on this node, with its sockets and logs, to other users: Ray leaves it open."""

@@ -1,6 +1,6 @@
 """Ray's driver, as a process of a run: it passes orders to the nodes of a cluster and brings episodes home.
 
-Run as `python -m mcp_bench.bridge.run.ray_driver FD`, with a socket. To the run's process it looks
+Run as `python -m mcp_bench.bridge.engines.on_ray.driver FD`, with a socket. To the run's process it looks
 like a referee process (`mcp_bench.bridge.run.referee`). Ray can end this process at any moment, as it does
 when the head of the cluster dies. The run's process then ends in order.
 """
@@ -25,6 +25,7 @@ from typing import Any, NoReturn
 import anyio
 from pydantic import BaseModel
 
+from mcp_bench.bridge.engines.channel import Channel, channel_on
 from mcp_bench.bridge.engines.messages import Order, Report, Work
 from mcp_bench.bridge.engines.on_ray.cluster import (
     ClusterError,
@@ -37,12 +38,10 @@ from mcp_bench.bridge.engines.on_ray.cluster import (
     resources,
 )
 from mcp_bench.bridge.engines.on_ray.node import DISTRIBUTION, PIECE_BYTES
-from mcp_bench.bridge.run.child import Channel
 from mcp_bench.recorder.runs.parts import ORDERED
 from mcp_bench.recorder.runs.run_folder import MOVED
 from mcp_bench.recorder.store.keys import NAME as KEY
-from mcp_bench.recorder.store.keys import SECRET_BYTES
-from mcp_bench.servers.errors import bench_errors
+from mcp_bench.recorder.store.keys import SECRET_BYTES, write_key
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.sanitized_logs import show_safely
 
@@ -83,19 +82,10 @@ def main() -> None:
     control = socket.socket(fileno=int(sys.argv[1]))
     orders = control.makefile("rb")
     work = Work.model_validate_json(orders.readline())
-    channel = Channel(control, os.getppid())
-    try:
-        with connected(work.address) as head:
-            signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # nodes end their agents when it is gone
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
-            anyio.run(Driver(work, channel).serve, head, orders)
-    except BaseException as error:
-        texts = dict.fromkeys(str(failure) for failure in bench_errors(error))
-        if not texts:
-            raise  # a log file
-        channel.send({"error": "\n".join(texts)})
-    finally:
-        channel.close()
+    with channel_on(control) as channel, connected(work.address) as head:
+        signal.signal(signal.SIGTERM, lambda *_: os._exit(1))  # nodes end their agents when it is gone
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGTERM])
+        anyio.run(Driver(work, channel).serve, head, orders)
 
 
 class Driver:
@@ -131,9 +121,7 @@ class Driver:
     def _store_key(self) -> None:
         """Keep the key where the run's process looks for it: see `parts.MOVED`."""
         (self._part / MOVED).mkdir(mode=0o700)
-        file = os.open(self._part / KEY, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(file, "w") as out:  # noqa: PTH123 - it is open already
-            out.write(self._key + "\n")
+        write_key(self._part / KEY, self._key)
 
     @asynccontextmanager
     async def _started(self) -> AsyncIterator[None]:
