@@ -99,10 +99,9 @@ def test_the_journal_is_committed_by_a_reader(bench: Bench) -> None:
     assert list(folder.glob("journal-*")) == []
 
 
-def test_a_killed_run_is_resumed_to_its_end(bench: Bench) -> None:
-    bench.run("record", "--resume", KILLED)
-    (oracle,) = json.loads(bench.run("report", "--run", KILLED, "--json").stdout)
-    expected = {"episodes": 4, "partial": 1.0, "strict": 1.0, "earlier_attempts": 1}
-    assert among(expected, oracle) == expected
-    bench.run("verify")
-    assert frames(bench.home / "runs" / KILLED / "grades.db", "grades") == 4
+def test_a_killed_run_is_not_resumed_with_other_tasks(bench: Bench) -> None:
+    """It was recorded with version 1 of saasworld, whose tasks no longer exist."""
+    refused = bench.run("record", "--resume", KILLED, code=2)
+    assert "was started with version 1 of benchmark 'saasworld', but version" in refused.stderr
+    assert "Start a new run" in refused.stderr
+    assert frames(bench.home / "runs" / KILLED / "grades.db", "grades") == 1

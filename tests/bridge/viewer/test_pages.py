@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,7 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.pages import run_pages
-from mcp_bench.recorder.runs.annotations import annotate
+from mcp_bench.recorder.runs.annotations import annotate, read_annotations
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from tests.support.html_page import parse
@@ -75,8 +76,10 @@ def test_hostile_text_stays_text_on(page: str, hostile_again: Hostile) -> None:
         assert element.tag != "script" or element.attributes["src"].startswith("/static/")
         assert not any(name.startswith("on") or name == "style" for name in element.attributes)
         assert element.attributes.get("src") != "x"
-    assert "\u202e" not in answer.text
-    assert "\x1b" not in answer.text
+    # a field that is stored has what was typed: what it shows is what the next save stores
+    unsaved = re.sub(r"<textarea.*?</textarea>", "", answer.text, flags=re.DOTALL)
+    assert "\u202e" not in unsaved
+    assert "\x1b" not in unsaved
     assert "3703701" not in read.text
     assert "unsafe" not in answer.headers["content-security-policy"]
 
@@ -187,6 +190,22 @@ def test_domains_are_compared_side_by_side(bench_home: Path) -> None:
     assert len(strict.all("svg")) == 2  # no bars for a domain of invalid episodes
 
 
+def test_a_comparison_mixes_no_conditions(bench_home: Path) -> None:
+    """A side that mixes them is refused, as the command does; where the sides differ is said."""
+    names = [
+        record([(planned(), Episode())], tools=tools, agent=agent)[0].path.name
+        for agent, tools in (("one", "mcp-only"), ("one", "all"), ("two", "all"))
+    ]
+    viewed = client()
+    refused = viewed.get("/compare?a=one&b=two")
+    assert refused.status_code == 400
+    why = "the side 'one' has episodes under different conditions (tools all; tools mcp-only)"
+    assert why in parse(refused.text).text
+    differ = "The conditions differ: tools mcp-only against tools all"
+    assert differ in parse(viewed.get(f"/compare?a={names[0]}&b={names[2]}").text).text
+    assert "conditions" not in parse(viewed.get(f"/compare?a={names[1]}&b={names[2]}").text).text
+
+
 def test_pages_import_no_drawing_library() -> None:
     """Charts are inline SVG: matplotlib is for PNG files alone."""
     code = (
@@ -287,6 +306,26 @@ def test_tags_and_note_are_edited(bench_home: Path) -> None:
     assert sent.status_code == 303
     assert "two" in viewed.get("/?q=one").text
     assert "No run matches" in viewed.get("/?q=three").text
+
+
+def test_saving_a_form_again_changes_no_word(bench_home: Path) -> None:
+    """A browser sends line breaks as CRLF, and the next save stores what a field shows."""
+    folder, (episode,) = record([(planned(), Episode())])
+    run, viewed = f"/runs/{folder.path.name}", client()
+    text = "first\nsecond \U0001f468\u200d\U0001f4bb <b>&amp; " + "long " * 900
+    fields = ((run, "annotations", "note"), (f"{run}/{episode}", "review", "reason"))
+    for page, form, name in fields:
+        shown = text
+        for _ in range(2):
+            sent = {"verdict": "good", name: shown.replace("\n", "\r\n")}
+            assert viewed.post(f"{page}/{form}", data=sent, headers=OWN).status_code == 303
+            (field,) = (
+                one for one in parse(viewed.get(page).text).all("textarea") if one.attributes["name"] == name
+            )
+            shown = "".join(map(str, field.children))
+    stored = Reviews().of(episode)
+    assert stored is not None
+    assert [read_annotations(folder.path).note, stored.reason] == [text.strip()] * 2
 
 
 def test_only_what_is_recorded_can_be_stopped(bench_home: Path) -> None:

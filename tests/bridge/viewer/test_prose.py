@@ -17,9 +17,9 @@ def test_markdown_is_rendered() -> None:
     )
     page = parse(f"<div>{html}</div>")
     assert [one.tag for one in page.all() if one.tag in ("p", "ol", "strong", "code", "table", "pre")] == [
-        "p", "ol", "strong", "code", "table", "pre", "code",
+        "p", "ol", "strong", "code", "table", "p", "pre", "code",
     ]  # fmt: skip
-    assert "x < 1" in page.text
+    assert "python x < 1" in page.text  # the language, above the code
 
 
 def test_line_breaks_stay() -> None:
@@ -44,3 +44,25 @@ def test_nothing_runs_loads_or_leads_away(text: str) -> None:
         assert set(element.attributes) <= {"class"}
     assert "\u202e" not in html
     assert "\x1b" not in html
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ">" * 30 + " hidden",
+        "- " * 30 + "hidden",
+        "| a |\n|---|\n| shown | hidden |",
+        "``` and hidden\ncode\n```",
+        "~~~hidden\n~~~",
+    ],
+)
+def test_no_word_vanishes(text: str) -> None:
+    """What Markdown would leave out is shown as it was written."""
+    assert "hidden" in parse(f"<div>{prose(text)}</div>").text
+
+
+@pytest.mark.parametrize(
+    "text", ["3. three\n4. four\n\n   1) one", "a\\*b\\* `c` **d**", "| a | b |\n|---|---|\n| c |"]
+)
+def test_markup_alone_is_no_word(text: str) -> None:
+    assert "<ol" in prose(text) or "<strong" in prose(text) or "<table" in prose(text)

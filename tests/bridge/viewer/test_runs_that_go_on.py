@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import socket
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.bridge.viewer.recordings import signature
-from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.bridge.viewer.training.folders import place_of
+from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
+from mcp_bench.recorder.runs.lock import LOCK
 from mcp_bench.recorder.runs.parts import take_in
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Grade
 from tests.support.html_page import parse
 from tests.support.recorded import Episode, begin, kill, part_of, planned, play, record, request, run_info
-from tests.support.viewer import EVIL, client
+from tests.support.viewer import EVIL, OWN, client
 
 pytestmark = pytest.mark.component
 
@@ -37,6 +43,56 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
     text = viewed.get(f"{page}/{episode}").text
     assert "recording …" not in text and "sse-connect" not in text
     assert "Cut off: nobody records this run any more" in text
+
+
+@pytest.mark.parametrize("plan", [[planned("first"), planned("second")], []], ids=["recorded", "interactive"])
+def test_what_was_cut_off_runs_on_no_page(plan: list[PlannedEpisode], bench_home: Path) -> None:
+    """A referee of interactive use has no plan, and can be killed, too."""
+    folder = RunFolder.create(run_info().model_copy(update={"plan": plan}))
+    done = play(folder, planned("first"), Episode())
+    episode = begin(folder, planned("second"))
+    run, viewed = folder.path.name, client()
+    viewed.post(f"/runs/{run}/{episode}/review", data={"verdict": "bad"}, headers=OWN)
+    data = bench_home / "loops" / "train.jsonl.manifest.json"
+    data.parent.mkdir()
+    data.write_text(json.dumps({
+        "tool": "mcp-bench-kit", "funnel": {"rows_in": 2, "rows_out": 1}, "episodes": [done],
+        "left_out": {run: {"not_ended": [episode]}},
+    }))  # fmt: skip
+    exported = place_of(str(data))
+    assert exported is not None
+    pages = (
+        f"/runs/{run}", f"/runs/{run}/{episode}", f"/grid?run={run}", "/reviews", exported[0],
+        f"/side-by-side?a={run}/{done}&b={run}/{episode}",
+    )  # fmt: skip
+
+    def states(page: str) -> set[str]:
+        looks = [one.attributes.get("class") or "" for one in parse(viewed.get(page).text).all()]
+        found = {look.partition(" ")[2] for look in looks if look.startswith(("badge ", "cell "))}
+        return found & {"running", "cut off"}
+
+    for page in pages:
+        assert states(page) == {"running"}, page
+    kill(folder)
+    for page in pages:
+        assert states(page) == {"cut off"}, page
+    text = viewed.get(f"/runs/{run}/{episode}").text
+    assert "sse-connect" not in text and "Cut off: nobody records this run any more" in text
+
+
+def test_only_the_command_of_this_machine_is_stopped(bench_home: Path) -> None:
+    """The lock names a process of another machine, and a process here has the same number."""
+    command = [sys.executable, "-c", "input()", "record"]
+    with (
+        RunFolder.create(run_info()) as folder,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as other,
+    ):
+        owner = {"pid": other.pid, "host": f"not-{socket.gethostname()}", "since_us": 0}
+        (folder.path / LOCK).write_text(json.dumps(owner))
+        answer = client().post(f"/runs/{folder.path.name}/stop", headers=OWN)
+        other.communicate("\n")
+        assert answer.status_code == 400 and "on this machine" in answer.text
+        assert other.returncode == 0
 
 
 def test_attempts_of_referee_processes_are_shown_while_they_run(bench_home: Path) -> None:

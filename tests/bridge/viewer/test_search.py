@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import fcntl
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,10 @@ from tests.support.recorded import TOOL, Episode, planned, play, record, run_inf
 from tests.support.viewer import client
 
 pytestmark = pytest.mark.component
+
+
+def said(text: str) -> Message:
+    return Message(role="assistant", content=text)
 
 
 def found(index: SearchIndex, words: str) -> list[tuple[str, str]]:
@@ -111,6 +117,28 @@ def test_an_index_that_cannot_be_written_is_a_problem(bench_home: Path) -> None:
     answer = client().get("/search?q=money")
     assert answer.status_code == 200
     assert "The search index cannot be updated: unable to open database file" in parse(answer.text).text
+
+
+def test_a_damaged_episode_hides_no_other(bench_home: Path) -> None:
+    """Neither those of older runs nor those of its own, and the page says what was left out, each time."""
+    record([(planned("old"), Episode(answer="", transcript=[said("amber")]))])
+    damaged, (first, _, third) = record(
+        [(planned(name), Episode(transcript=[said("amber")])) for name in ("a", "b", "c")]
+    )
+    with closing(sqlite3.connect(damaged.path / "recordings.db")) as db, db:
+        ids = [episode for (episode,) in db.execute("SELECT id FROM episodes ORDER BY id")]
+        db.execute("UPDATE messages SET tool_calls = '{' WHERE episode = ? AND role = 'assistant'", [ids[1]])
+    index, viewed = SearchIndex(Library()), client()
+    for _ in range(2):
+        hits = found(index, "amber")
+        assert len(hits) == len(set(hits)) == 3 and {first, third} < {episode for episode, _ in hits}
+        (problem,) = index.unreadable
+        assert "has a damaged row" in problem and ids[1] in problem
+        text = parse(viewed.get("/search?q=amber").text).text
+        assert "3 messages" in text and "has a damaged row" in text
+    remove_run(damaged.path)
+    assert len(found(index, "amber")) == 1
+    assert index.unreadable == []
 
 
 def test_one_viewer_adds_to_the_index_and_others_wait(bench_home: Path) -> None:

@@ -7,10 +7,15 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.bridge.viewer.links import opened
+from mcp_bench.bridge.viewer.static_site import write_site
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.runs.annotations import annotate
+from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.html_page import parse
-from tests.support.recorded import Episode, planned, record
+from tests.support.recorded import Episode, begin, planned, play, record, run_info
 from tests.support.viewer import EVIL, hostile_home
 
 pytestmark = pytest.mark.component
@@ -18,8 +23,6 @@ KEY = "sk-" + "a1B2" * 10
 
 
 def export(*options: str, out: Path) -> str:
-    from mcp_bench.bridge.viewer.static_site import write_site
-
     return "\n".join(
         write_site(out, [one for one in options if one != "--grades"], (), test_grades="--grades" in options)
     )
@@ -82,10 +85,53 @@ def test_private_and_untrainable_tasks_stay(tmp_path: Path, bench_home: Path) ->
     assert "may not be trained on left out" in said
 
 
+def test_nothing_says_what_the_left_out_ones_cost(tmp_path: Path, bench_home: Path) -> None:
+    slots = [planned("kept"), planned("broken"), planned("hidden", split="vault")]
+    usage = {"kept": 0.25, "broken": 0.5, "hidden": 3.5}
+    with RunFolder.create(run_info(*slots, settings={"private_splits": ["vault"]})) as folder:
+        for slot in slots:
+            episode = begin(folder, slot)
+            end = EpisodeEnd(
+                termination="agent_exit",
+                invalid=None if slot.task == "kept" else "endpoint_error",
+                usage=Usage(cost_usd=usage[slot.task]),
+                ended_us=now_us(),
+            )
+            folder.recording.end_episode(episode, end, [])
+    export(out=tmp_path / "site")
+    page = parse((tmp_path / "site" / "runs" / f"{folder.path.name}.html").read_text())
+    facts = {one.all("dt")[0].text: one.all("dd")[0].text for one in page.all("dl")[0].all("div")}
+    assert (facts["Done"], facts["Invalid"], facts["Cost"]) == ("2", "1", "$0.75")
+    row = parse((tmp_path / "site" / "index.html").read_text()).all("tr")[1]
+    assert "$0.75" in row.text and "$4.25" not in row.text
+
+
+def test_an_attempt_that_was_cut_off_does_not_run(tmp_path: Path, bench_home: Path) -> None:
+    with RunFolder.create(run_info(planned("one"), planned("two"))) as folder:
+        play(folder, planned("one"), Episode())
+        episode = begin(folder, planned("two"))
+        export(out=tmp_path / "going")
+    export(out=tmp_path / "over")
+    for site, shown, other in (("going", "… running", "⊘ cut off"), ("over", "⊘ cut off", "… running")):
+        for page in (f"runs/{folder.path.name}.html", f"episodes/{episode}.html"):
+            text = parse((tmp_path / site / page).read_text()).text
+            assert shown in text and other not in text, page
+    assert "Cut off:" in text
+    assert "Cut off:" not in (tmp_path / "going" / "episodes" / f"{episode}.html").read_text()
+
+
 def test_one_episode_is_enough(tmp_path: Path, bench_home: Path) -> None:
     _, (first, _) = record([(planned("one"), Episode()), (planned("two"), Episode())])
     export(first, out=tmp_path / "site")
     assert [path.stem for path in (tmp_path / "site" / "episodes").iterdir()] == [first]
+
+
+def test_a_tag_chooses_no_episode(tmp_path: Path, bench_home: Path) -> None:
+    run, (episode,) = record([(planned(), Episode())])
+    annotate(run.path, add=["tag"])
+    with pytest.raises(WrongUseError, match="--run-tag chooses runs, not episodes"):
+        list(write_site(tmp_path / "site", [episode], ["tag"], test_grades=False))
+    assert "1 episode" in "".join(write_site(tmp_path / "site", [], ["tag"], test_grades=False))
 
 
 def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> None:

@@ -14,9 +14,8 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from mcp_bench.recorder.cli.report import report
-from mcp_bench.recorder.html_report.sections import (
-    MOST_ROWS,
-)
+from mcp_bench.recorder.html_report.lines import draw_lines
+from mcp_bench.recorder.html_report.sections import MOST_ROWS, Line, LineChart, Score, Table
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
 from mcp_bench.servers.grading import Score as MeasuredScore
@@ -157,6 +156,17 @@ def test_the_best_version_over_runs_has_a_chart(invoke: Invoke, tmp_path: Path) 
     ]
 
 
+def test_a_chart_goes_down_to_the_worst_version() -> None:
+    """A version can be below the baseline, which is 0."""
+    for values, low, high in (((-6.0, -4.0), -6.0, 0.0), ((-1.0, 0.5), -1.0, 0.5), ((0.25, 1.0), 0.0, 1.0)):
+        line = Line("a", "partial", [1, 2], [Score(one) for one in values])
+        chart = LineChart(
+            name="c", title="c", says="", table=Table("c", [], []), x_label="x", lines=[line], share=False
+        )
+        bottom, top = draw_lines(chart, "c").axes[0].get_ylim()
+        assert bottom == low and top >= high, values
+
+
 def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:
     two_models()
     found = page(invoke, tmp_path / "r.html")
@@ -200,6 +210,15 @@ def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None
     ]
     result = invoke(report, "--html", tmp_path / "r.html", "--compare", "base", "tund")
     assert isinstance(result.exception, UnknownNameError)
+
+
+def test_a_comparison_says_how_the_conditions_differ(invoke: Invoke, tmp_path: Path) -> None:
+    for tools in ("mcp-only", "all"):
+        record([(planned("a"), Episode())], tools=tools)
+    sides = ("agent=oracle,tools=mcp-only", "agent=oracle,tools=all")
+    found = page(invoke, tmp_path / "r.html", "--compare", *sides)
+    assert "The conditions differ: tools mcp-only against tools all." in found.text
+    assert "conditions differ" not in page(invoke, tmp_path / "none.html").text
 
 
 @pytest.fixture(scope="module")

@@ -188,6 +188,18 @@ def test_a_damaged_run_is_named_and_others_are_reported(invoke: Invoke) -> None:
     assert "run_damaged" in result.stderr
 
 
+def test_a_damaged_row_is_named_and_other_runs_are_reported(invoke: Invoke) -> None:
+    record([(planned(), Episode())])
+    damaged, _ = record([(planned(), Episode())])
+    with closing(sqlite3.connect(damaged.path / "recordings.db")) as db, db:
+        db.execute("UPDATE episodes SET usage = '{\"input_tokens\":'")
+    result = invoke(report, "--json")
+    assert [row["episodes"] for row in json.loads(result.stdout)] == [1]
+    assert result.exit_code == 1
+    assert f"{damaged.path} has a damaged row" in result.stderr
+    assert f"mcp-bench verify {damaged.path.name}" in result.stderr
+
+
 def test_an_ungraded_run_is_complete_when_its_episodes_end(invoke: Invoke) -> None:
     record([(planned(), Episode(partial=None))], graded=False)
     result = invoke(report, "--json")

@@ -5,7 +5,6 @@ Recordings themselves are never changed. Stopping and resuming are what Ctrl-C a
 
 from __future__ import annotations
 
-from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs
 
@@ -17,7 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from mcp_bench.bridge.viewer.links import Links
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recording_command import resume_run, stop_run, wait_for_start
-from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.recordings import Library, run_of
 from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.reviews import Reviews
@@ -35,7 +34,7 @@ class Changes:
     async def review(self, request: Request) -> Response:
         """Mark an episode good or bad, with a reason."""
         form = await _form(request)
-        path, episode = self._path(request), request.path_params["episode"]
+        path, episode = run_of(self._library, request), request.path_params["episode"]
 
         def store() -> Response:
             with RunReader(path) as reader:
@@ -52,7 +51,7 @@ class Changes:
 
     async def annotations(self, request: Request) -> Response:
         """Replace a run's tags and its note, as `mcp-bench annotate` does."""
-        form, path = await _form(request), self._path(request)
+        form, path = await _form(request), run_of(self._library, request)
 
         def store() -> None:
             before = self._library.run(path).summary
@@ -65,31 +64,26 @@ class Changes:
 
     async def stop(self, request: Request) -> Response:
         """Interrupt the command that records a run, as Ctrl-C in its terminal does."""
-        path = self._path(request)
+        path = run_of(self._library, request)
         await anyio.to_thread.run_sync(stop_run, path)
         return RedirectResponse(Links().run(path.name), 303)
 
     async def resume(self, request: Request) -> Response:
         """Start `mcp-bench record --resume`, and show the run when it is being recorded again."""
-        path = self._path(request)
+        path = run_of(self._library, request)
         process = await anyio.to_thread.run_sync(resume_run, path)
         # it outlives the viewer; one that ends before leaves no zombie
         Thread(target=process.wait, name=f"resumed {path.name}", daemon=True).start()
         await anyio.to_thread.run_sync(wait_for_start, path, process)
         return RedirectResponse(Links().run(path.name), 303)
 
-    def _path(self, request: Request) -> Path:
-        try:
-            return self._library.path(request.path_params["run"])
-        except KeyError:
-            raise HTTPException(404, "There is no such run.") from None
-
 
 async def _form(request: Request) -> dict[str, str]:
+    """Return the fields of a form. A browser sends every line break as CRLF."""
     body = b""
     async for part in request.stream():
         body += part
         if len(body) > _BODY:
             raise HTTPException(413, f"The form is larger than {_BODY} bytes.")
     fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-    return {name: values[0] for name, values in fields.items()}
+    return {name: values[0].replace("\r\n", "\n") for name, values in fields.items()}

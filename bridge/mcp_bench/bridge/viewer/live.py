@@ -11,11 +11,10 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import anyio
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from mcp_bench.bridge.viewer.recordings import Library, signature
+from mcp_bench.bridge.viewer.recordings import Library, run_of, signature
 
 SECONDS = 1.0
 """Between two looks at the run's files. Their contents are read only when they have changed."""
@@ -30,10 +29,7 @@ class Live:
         self._library = library
 
     async def events(self, request: Request) -> Response:
-        try:
-            path = await anyio.to_thread.run_sync(self._library.path, request.path_params["run"])
-        except KeyError:
-            raise HTTPException(404, "There is no such run.") from None
+        path = await anyio.to_thread.run_sync(run_of, self._library, request)
         return StreamingResponse(_events(path), media_type="text/event-stream")
 
 

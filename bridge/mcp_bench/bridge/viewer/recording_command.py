@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -45,9 +46,12 @@ def what_stops(path: Path) -> Literal["run", "matrix"]:
 
 
 def _writer(path: Path) -> tuple[int, list[bytes]]:
-    """Return the process that opened a run for writing last, and its command line; it may have ended."""
+    """Return the process here that opened a run for writing last, and its command line; it may have ended."""
     try:
-        process = int(json.loads((path / LOCK).read_text())["pid"])
+        owner = json.loads((path / LOCK).read_text())
+        process = int(owner["pid"])
+        if owner["host"] != socket.gethostname():
+            return 0, []
         return process, Path(f"/proc/{process}/cmdline").read_bytes().split(b"\0")
     except (OSError, ValueError, KeyError, TypeError):
         return 0, []

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.annotations import NAME as ANNOTATIONS
@@ -35,13 +38,18 @@ class Run:
     partial: float | None = None
     strict: float | None = None
     cost: float = 0.0
-    active: bool = False
-    """Whether it is being recorded."""
+    written: bool = False
+    """Whether a process has it open for writing."""
+
+    @property
+    def active(self) -> bool:
+        """Whether more of its plan is being recorded."""
+        return self.written and self.summary is not None and self.summary.done < self.summary.planned
 
     @property
     def cut_off(self) -> bool:
         """Whether attempts without an end stay so, until it is resumed."""
-        return self.summary is not None and self.summary.planned > 0 and not self.active
+        return not self.written
 
     @property
     def complete(self) -> bool:
@@ -147,11 +155,16 @@ class Library:
         for run in runs:
             with suppress(StorageError, KeyError):
                 interactive = run.summary is not None and not run.summary.planned
-                if run.active or (interactive and is_being_written(self.path(run.id))):
+                if run.active or (interactive and run.written):
                     for folder in written(self.path(run.id)):
                         with RunReader(folder) as reader:
                             found += reader.running()
         return sorted(found, key=lambda one: one.started_us)
+
+    def cut_off(self, episodes: Iterable[StoredEpisode]) -> set[str]:
+        """Return the runs of these episodes that nobody records any more."""
+        runs = {one.run for one in episodes}
+        return {path.name for path in self.paths() if path.name in runs and self.run(path).cut_off}
 
     def find(self, episode: str) -> tuple[str, str]:
         """Return the run and the id of an episode by a prefix of its id.
@@ -161,6 +174,18 @@ class Library:
         """
         path, found = find_episode(episode)
         return path.name, found
+
+
+def run_of(library: Library, request: Request) -> Path:
+    """Return the folder of the run that a request names.
+
+    Raises:
+        HTTPException: there is no such run.
+    """
+    try:
+        return library.path(request.path_params["run"])
+    except KeyError:
+        raise HTTPException(404, "There is no such run.") from None
 
 
 def _read(path: Path) -> Run:
@@ -173,5 +198,4 @@ def _read(path: Path) -> Run:
             cost = reader.cost()
     except StorageError as error:
         return Run(path.name, problem=str(error))
-    active = summary.done < summary.planned and is_being_written(path)
-    return Run(path.name, summary, "", invalid, graded, partial, strict, cost, active)
+    return Run(path.name, summary, "", invalid, graded, partial, strict, cost, is_being_written(path))

@@ -12,6 +12,8 @@ from markupsafe import Markup, escape
 from mcp_bench.bridge.viewer.links import Links
 from mcp_bench.bridge.viewer.prose import MOST as MOST_PROSE
 from mcp_bench.bridge.viewer.prose import prose
+from mcp_bench.bridge.viewer.training.folders import listed
+from mcp_bench.bridge.viewer.training.folders import number as finite
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.templating import make_environment
@@ -48,6 +50,7 @@ def environment() -> Environment:
         prose=prose,
         verdict=verdict,
         long_text=long_text,
+        listed=listed,
     )
     return made
 
@@ -87,23 +90,28 @@ def duration(milliseconds: float | None) -> str:
     return f"{seconds:.1f} s" if seconds < 120 else f"{seconds / 60:.1f} min"
 
 
-def score(value: float | None, signed: bool = False) -> str:
-    if value is None:
+# what is no number can come from a file of others, and says as little as none
+
+
+def score(value: object, signed: bool = False) -> str:
+    if (found := finite(value)) is None:
         return NOTHING
-    return f"{value:+.2f}" if signed else f"{value:.2f}"
+    return f"{found:+.2f}" if signed else f"{found:.2f}"
 
 
-def percent(value: float | None) -> str:
-    return NOTHING if value is None else f"{100 * value:.0f} %"
+def percent(value: object) -> str:
+    return NOTHING if (found := finite(value)) is None else f"{100 * found:.0f} %"
 
 
-def number(value: float | None) -> str:
-    return NOTHING if value is None else f"{value:,}"
+def number(value: object) -> str:
+    return NOTHING if finite(value) is None else f"{value:,}"
 
 
-def compact(value: float | None) -> str:
+def compact(value: object) -> str:
     """Return a measured number with three digits that count."""
-    return NOTHING if value is None else f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    if (found := finite(value)) is None:
+        return NOTHING
+    return f"{found:,.0f}" if abs(found) >= 1000 else f"{found:.3g}"
 
 
 def size(characters: int) -> str:

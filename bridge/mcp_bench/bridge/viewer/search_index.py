@@ -24,7 +24,7 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
-FOLDER, FILE, LOCK = "view", "search-2.db", "lock"
+FOLDER, FILE, LOCK = "view", "search-3.db", "lock"
 """The number changes with the tables and with what is in them."""
 MOST_OF_A_TEXT = 8_000
 MARK, UNMARK = "\x02", "\x03"
@@ -78,6 +78,8 @@ class SearchIndex:
         self._damage: sqlite3.Error | None = None
         self.problem = ""
         """Why the last update failed."""
+        self.unreadable: list[str] = []
+        """Episodes and whole runs that cannot be read, and why: what they say is not found."""
 
     def refresh(self, wait: float) -> None:
         """Start to add what is new, in a thread, and wait for its end for some seconds."""
@@ -168,15 +170,15 @@ class SearchIndex:
         changed = [
             (path, text) for name, path in paths.items() if known.get(name) != (text := repr(signature(path)))
         ]
+        unreadable: list[str] = []
         for done, (path, text) in enumerate(changed):
             self.left = len(changed) - done
-            try:
-                self._add(db, path)
-            except StorageError as error:
-                _log.info("search: %s", error)
-            db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (path.name, text))
+            problems = self._add(db, path)
+            unreadable += problems
+            # without its signature a run is read again next time
+            db.execute("INSERT OR REPLACE INTO runs VALUES (?, ?)", (path.name, "" if problems else text))
             db.commit()
-        self.left = 0
+        self.left, self.unreadable = 0, unreadable
 
     def _forget(self, db: sqlite3.Connection, run: str) -> None:
         db.execute("DELETE FROM texts WHERE run = ?", [run])
@@ -184,25 +186,40 @@ class SearchIndex:
         db.execute("DELETE FROM runs WHERE id = ?", [run])
         db.commit()
 
-    def _add(self, db: sqlite3.Connection, path: Path) -> None:
+    def _add(self, db: sqlite3.Connection, path: Path) -> list[str]:
+        """Add the new episodes of a run; return what of them cannot be read."""
         there = {episode for (episode,) in db.execute("SELECT id FROM episodes WHERE run = ?", [path.name])}
-        with RunReader(path) as reader:
-            new = [one for one in reader.episode_ids() if one not in there]
-            for at, episode in enumerate(new):
-                stored = reader.episode(episode)
-                if stored.ended_us is None:
-                    continue
-                db.executemany(
-                    "INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)",
-                    (
-                        (text[:MOST_OF_A_TEXT], path.name, episode, position, kind)
-                        for position, kind, text in _texts(reader, stored)
-                    ),
-                )
-                facts = (episode, path.name, stored.task, stored.agent, stored.model)
-                db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?)", facts)
-                if at % _COMMIT_EPISODES == 0:
-                    db.commit()
+        unreadable: list[str] = []
+        try:
+            with RunReader(path) as reader:
+                new = [one for one in reader.episode_ids() if one not in there]
+                for at, episode in enumerate(new):
+                    try:
+                        self._add_episode(db, reader, episode)
+                    except StorageError as error:
+                        unreadable.append(f"{episode}: {error}")
+                    if at % _COMMIT_EPISODES == 0:
+                        db.commit()
+        except StorageError as error:
+            unreadable.append(f"{path.name}: {error}")
+        return unreadable
+
+    def _add_episode(self, db: sqlite3.Connection, reader: RunReader, episode: str) -> None:
+        """Add an episode if it has ended.
+
+        Raises:
+            StorageError: it cannot be read; nothing of it was added.
+        """
+        stored = reader.episode(episode)
+        if stored.ended_us is None:
+            return
+        texts = [
+            (text[:MOST_OF_A_TEXT], stored.run, episode, position, kind)
+            for position, kind, text in _texts(reader, stored)
+        ]
+        db.executemany("INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)", texts)
+        facts = (episode, stored.run, stored.task, stored.agent, stored.model)
+        db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?)", facts)
 
 
 def _texts(reader: RunReader, episode: StoredEpisode) -> Iterator[tuple[int, str, str]]:

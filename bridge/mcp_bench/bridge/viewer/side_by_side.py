@@ -23,14 +23,14 @@ class Row:
     same_result: bool = False
 
 
-def attempt(reader: RunReader, episode: str) -> dict[str, Any]:
-    """Return what is shown of one side."""
+def attempt(reader: RunReader, episode: str, cut_off: bool) -> dict[str, Any]:
+    """Return what is shown of one side; `cut_off` as for `verdict`."""
     document, stored = episode_document(reader, episode), reader.episode(episode)
     turns = conversation(document)
     last = next((turn.text for turn in reversed(turns) if turn.role == "assistant" and turn.text), "")
     return {
         "episode": stored,
-        "verdict": verdict(stored),
+        "verdict": verdict(stored, cut_off),
         "document": document,
         "calls": calls_of(turns),
         "answer": stored.answer or last,

@@ -10,11 +10,10 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from mcp_bench.bridge.viewer.links import FileLinks, looks_like_path, named_episode
 from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
-from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render, style
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.curation.redaction import redact_texts
@@ -41,7 +40,7 @@ def write_site(
         test_grades: whether the grades of test tasks are shown.
 
     Raises:
-        WrongUseError: the folder is not empty.
+        WrongUseError: the folder is not empty, or the selection is of no use.
         BenchError: a run or episode does not exist, or a file cannot be written.
     """
     paths, only = _selection(named, tags)
@@ -66,6 +65,8 @@ def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], s
             raise WrongUseError(f"--export takes runs and episodes, and {name} is a file or a folder")
     runs = [name for name in named if name.startswith("run_") and not looks_like_path(name)]
     episodes = [named_episode(name) for name in named if name not in runs]
+    if episodes and tags:
+        raise WrongUseError("--run-tag chooses runs, not episodes: leave it out, or name no episode")
     if episodes and not runs:
         return sorted({path for path, _ in episodes}), {episode for _, episode in episodes}
     if episodes:
@@ -120,17 +121,25 @@ class _Site:
     def _hides(self, episode: StoredEpisode) -> bool:
         return episode.split == TEST and not self._test_grades
 
-    def _shown(self, run: Any, episodes: list[StoredEpisode]) -> Any:
-        """Return a run for lists: without means if some of its grades are hidden or left out."""
-        summary = replace(run.summary, note="", planned=0, done=len(episodes))
+    def _shown(self, run: Run, episodes: list[StoredEpisode]) -> Run:
+        """Return a run for lists, with figures of the episodes that are shown: the others can be private.
+
+        It has no means if some of the grades are hidden.
+        """
+        shown = replace(
+            run,
+            summary=run.summary and replace(run.summary, note="", planned=0, done=len(episodes)),
+            invalid=sum(one.invalid is not None for one in episodes),
+            cost=sum(((one.usage or {}).get("cost_usd") or 0) + (one.roles_usd or 0) for one in episodes),
+        )
         known = [one for one in episodes if one.invalid is None and one.partial is not None]
         if not known or any(map(self._hides, episodes)):
-            return replace(run, summary=summary, partial=None, strict=None, graded=0, active=False)
+            return replace(shown, partial=None, strict=None, graded=0)
         partial = sum(one.partial or 0 for one in known) / len(known)
         strict = sum(bool(one.strict) for one in known) / len(known)
-        return replace(run, summary=summary, partial=partial, strict=strict, graded=len(known), active=False)
+        return replace(shown, partial=partial, strict=strict, graded=len(known))
 
-    def _run(self, path: Path, run: Any, episodes: list[StoredEpisode]) -> None:
+    def _run(self, path: Path, run: Run, episodes: list[StoredEpisode]) -> None:
         hidden = {one.id for one in episodes if self._hides(one)}
         rows = summarise([one for one in episodes if one.id not in hidden], ["split", "domain"])
         text = render(
@@ -142,7 +151,7 @@ class _Site:
             for at, one in enumerate(episodes):
                 before = episodes[at - 1] if at else None
                 after = episodes[at + 1] if at + 1 < len(episodes) else None
-                self._episode(reader, one, before, after)
+                self._episode(reader, one, before, after, run.cut_off)
 
     def _episode(
         self,
@@ -150,6 +159,7 @@ class _Site:
         stored: StoredEpisode,
         before: StoredEpisode | None,
         after: StoredEpisode | None,
+        cut_off: bool,
     ) -> None:
         document = redact_texts(episode_document(reader, stored.id), ["secrets"])
         hidden = self._hides(stored)
@@ -157,12 +167,13 @@ class _Site:
             document["grade"] = None
         document["log_folder"] = ""
         stored = replace(stored, **{name: document[name] for name in ("prompt", "answer", "invalid_detail")})
-        values = episode_values(document, stored)
+        values = episode_values(document, stored, cut_off)
         if hidden:
             self._left_out["hidden"] += 1
             values |= {"verdict": "ungraded", "hidden_grade": True}
         values |= {"before": before, "after": after, "others": []}
-        text = render("episode", FileLinks(1), review=None, live=False, **values)
+        live = stored.ended_us is None and not cut_off
+        text = render("episode", FileLinks(1), review=None, live=live, **values)
         (self._folder / "episodes" / f"{stored.id}.html").write_text(text, "utf-8")
         self._pages += 1
 

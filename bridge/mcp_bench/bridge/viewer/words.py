@@ -37,7 +37,7 @@ INVALID = {
 CUT_OFF = "cut off"
 
 
-def verdict(episode: StoredEpisode, cut_off: bool = False) -> str:
+def verdict(episode: StoredEpisode, cut_off: bool) -> str:
     """Return the result of an episode in a word or two.
 
     Args:

@@ -22,7 +22,7 @@ Examples:
     "--remove-tag", "remove", multiple=True, metavar="TAG", help="Take this tag from them (repeatable)."
 )
 @click.option("--note", metavar="TEXT", help='Replace their note; "" removes it.')
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def annotate(
     runs: tuple[str, ...], add: tuple[str, ...], remove: tuple[str, ...], note: str | None, as_json: bool
 ) -> None:

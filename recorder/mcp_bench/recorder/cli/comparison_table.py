@@ -8,8 +8,7 @@ import click
 
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.recorder.records import NORMAL_ENDS
-from mcp_bench.recorder.scores.comparison import FACTS
-from mcp_bench.recorder.scores.conditions import differing_conditions
+from mcp_bench.recorder.scores.comparison import FACTS, how_conditions_differ
 from mcp_bench.servers.sanitize import sanitize_line
 
 
@@ -21,9 +20,8 @@ def print_comparison(found: dict[str, Any], *, by_score: bool = False) -> None:
         by_score: leave out partial and strict, and list the tasks on which the measured scores differ.
     """
     names = {side: sanitize_line(found[side]) for side in ("a", "b")}
-    both = [*found["conditions"]["a"][:1], *found["conditions"]["b"][:1]]
-    if any(differ := differing_conditions(both)):
-        click.echo(f"The conditions differ: {sanitize_line(' against '.join(differ))}")
+    if how := how_conditions_differ(found):
+        click.echo(sanitize_line(how))
     for row in found["rows"]:
         heading = " ".join(sanitize_line(str(row[name])) for name in FACTS if name in row)
         click.secho(f"{heading or 'all'}: {row['common_tasks']} common tasks", bold=True)

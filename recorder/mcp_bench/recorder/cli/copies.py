@@ -24,7 +24,7 @@ Examples:
   mcp-bench pull run_01kbf3x9qv2m8t0 s3://my-bucket/mcp-bench
   MCP_BENCH_HOME=~/mirror mcp-bench pull s3://my-bucket/mcp-bench
 """
-as_json_option = click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 
 
 @click.command(epilog=PUSH)

@@ -21,7 +21,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.argument("runs", nargs=-1, required=True, metavar="RUN...")
 @click.option("--yes", is_flag=True, help="Delete without asking.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document. Requires --yes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document. Requires --yes.")
 def delete(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     """Delete runs: their folders, with recordings, grades, logs and annotations.
 

@@ -97,7 +97,7 @@ _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
     help="Number of processes. Default: one for each core, or a single one for a small export.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print the manifest as a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")
 def export(
     min_partial: float | None,
     form: str | None,

@@ -46,7 +46,7 @@ Examples:
 @click.option(
     "--format", "form", metavar="FORMAT", help="Format of the data. Default: detected from the files."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def leakage(
     data: tuple[Path, ...],
     splits: tuple[str, ...],

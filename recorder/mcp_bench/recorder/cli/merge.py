@@ -28,7 +28,7 @@ Examples:
     metavar="FILE",
     help="SQLite file to write. It contains grades, so only you can read it (mode 0600).",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def merge(
     named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], out: Path, as_json: bool
 ) -> None:

@@ -72,7 +72,7 @@ Examples:
     help="With --html: link runs and episodes to the viewer at the address that `mcp-bench view` prints, or"
     " to the folder that `mcp-bench view --export` wrote, as seen from FILE.",
 )  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="Print the result as a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def report(
     runs: tuple[str, ...], run_tags: tuple[str, ...], matrix: str | None, by: str,
     compare: tuple[str, str] | None, html: Path | None, loop: Path | None, viewer: str | None, as_json: bool,

@@ -20,7 +20,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @runs_argument
 @run_options
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def scan(named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], as_json: bool) -> None:
     """Scan recordings for agents that looked for their grades.
 

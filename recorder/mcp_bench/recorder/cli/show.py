@@ -31,7 +31,7 @@ Examples:
 @run_options
 @click.option("--full", is_flag=True, help="Do not cut long texts, arguments and results.")
 @click.option("--model-calls", is_flag=True, help="List the captured model calls of the episode.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show(
     what: str | None, runs: tuple[str, ...], run_tags: tuple[str, ...], full: bool, model_calls: bool,
     as_json: bool,

@@ -46,7 +46,7 @@ Examples:
     "(repeatable).",
 )
 @click.option("--yes", is_flag=True, help="With --accept: do not ask.")
-@click.option("--json", "as_json", is_flag=True, help="Print a JSON document.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify(
     named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], key_file: Path | None,
     accepted: tuple[str, ...], yes: bool, as_json: bool,

@@ -18,16 +18,18 @@ from mcp_bench.recorder.html_report.sections import (
     Table,
     counted,
 )
-from mcp_bench.recorder.scores.comparison import FACTS
+from mcp_bench.recorder.scores.comparison import FACTS, how_conditions_differ
 
 
 def compared(found: dict[str, Any]) -> Section:
-    """Return the section for a result of `comparison.compare`."""
+    """Return the section for a result of `comparison.compare_alike`."""
     a, b = found["a"], found["b"]
     words = [
         f"A is {a}, B is {b}. Differences are B - A over the tasks that both attempted; "
         "values above zero favour B."
     ]
+    if differ := how_conditions_differ(found):
+        words.append(f"{differ}.")
     rows = [row for row in found["rows"] if row["common_tasks"]]
     if not rows:
         return Section("A against B", [*words, "No task has a valid graded episode on both sides."])

@@ -33,7 +33,7 @@ def draw_lines(chart: LineChart, title: str) -> Figure:
     if chart.share:
         axes.set_ylim(-0.02, 1.02)
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(min(0, axes.dataLim.y0), max(0, axes.get_ylim()[1]))
     legend(figure, _handles(chart), title)
     return figure
 

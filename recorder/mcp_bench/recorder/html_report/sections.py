@@ -105,7 +105,7 @@ class LineChart(Chart):
     """Labels of positions on the x axis. If empty, the axis shows numbers."""
     hollow_means: str = ""
     share: bool = True
-    """True for values in 0..1, false for any values from 0 up."""
+    """True for values in 0..1, false for any values: their axis has 0, too."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -13,21 +11,24 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic_core import from_json
 
-from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import harness, private_splits
 from mcp_bench.recorder.runs.annotations import Annotations, known_annotations
-from mcp_bench.recorder.runs.run_database import RunDatabase
+from mcp_bench.recorder.runs.run_database import RunDatabase, as_kind
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome, Running
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.taint import Canary, Taint
 from mcp_bench.recorder.trajectory import Message, ToolSchema
+from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import Score
 
 _TOOLS = TypeAdapter(list[ToolSchema])
 _SCORES = TypeAdapter(list[Score])
+_NEAR_MATCHES_AMONG = 1000
+"""An unknown id is compared with this many of the newest, since comparing is slow."""
 
 
 @dataclass(slots=True)  # not frozen: that makes creation ten times slower, and reports create very many
@@ -153,10 +154,11 @@ class RunReader(RunDatabase):
         """Return the run as it was planned, with its settings.
 
         Raises:
-            StorageError: its writer was killed before it was stored.
+            StorageError: its writer was killed before it was stored, or it cannot be read.
         """
-        for row in self._query("SELECT * FROM runs LIMIT 1"):
-            return episode_rows.run_info(dict(row))
+        with self._reading():
+            for row in self._query("SELECT * FROM runs LIMIT 1"):
+                return episode_rows.run_info(dict(row))
         raise StorageError(episode_rows.no_run(self._file))
 
     def planned_tasks(self) -> set[str]:
@@ -165,9 +167,14 @@ class RunReader(RunDatabase):
         return {task for (task,) in rows}
 
     def episodes(self) -> Iterator[StoredEpisode]:
-        """Yield the last attempt of every slot, in order of their start."""
-        for row in self._query(f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"):
-            yield _stored(row, self.annotations)
+        """Yield the last attempt of every slot, in order of their start.
+
+        Raises:
+            StorageError: one cannot be read.
+        """
+        with self._reading():
+            for row in self._query(f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"):
+                yield _stored(row, self.annotations)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
@@ -181,10 +188,15 @@ class RunReader(RunDatabase):
         return map(Running._make, self._query(episode_rows.RUNNING))
 
     def episode(self, episode: str) -> StoredEpisode:
-        """Return one attempt, which need not be the last of its slot."""
-        return _stored(
-            next(self._query(episode_rows.EPISODES + " WHERE e.id = ?", episode)), self.annotations
-        )
+        """Return one attempt, which need not be the last of its slot.
+
+        Raises:
+            UnknownNameError: the run has no such episode.
+            StorageError: it cannot be read.
+        """
+        row = self._row(episode_rows.EPISODES + " WHERE e.id = ?", episode)
+        with self._reading():
+            return _stored(row, self.annotations)
 
     @cached_property
     def annotations(self) -> Annotations:
@@ -192,26 +204,51 @@ class RunReader(RunDatabase):
         return known_annotations(self.path)
 
     def episode_ids(self) -> list[str]:
+        """Return the ids of all attempts, in order of their start.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
         return [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]
 
     def tools(self, episode: str) -> list[ToolSchema]:
-        (text,) = next(self._query("SELECT tools FROM episodes WHERE id = ?", episode))
-        return list(_tools(text))
+        """Return the tools that an episode's agent was given.
+
+        Raises:
+            UnknownNameError: the run has no such episode.
+            StorageError: they cannot be read.
+        """
+        (text,) = self._row("SELECT tools FROM episodes WHERE id = ?", episode)
+        with self._reading():
+            return list(_tools(text))
 
     def system(self, episode: str) -> str:
-        """Return the instructions of an episode's task besides its prompt; empty if it has none."""
+        """Return the instructions of an episode's task besides its prompt; empty if it has none.
+
+        Raises:
+            UnknownNameError: the run has no such episode.
+        """
         if not self._task_facts:
             return ""
-        (text,) = next(self._query("SELECT system FROM episodes WHERE id = ?", episode))
+        (text,) = self._row("SELECT system FROM episodes WHERE id = ?", episode)
         return text or ""
 
     def messages(self, episode: str) -> list[Message]:
-        """Return the stored conversation; empty if the episode never ended."""
-        with database_errors(self._file):
+        """Return the stored conversation; empty if the episode never ended.
+
+        Raises:
+            StorageError: it cannot be read.
+        """
+        with self._reading():
             return episode_rows.read_messages(self._connection, episode)
 
     def calls(self, episode: str) -> list[RecordedCall]:
-        with database_errors(self._file):
+        """Return the calls of an episode, in the order in which the server ran them.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
+        with self._reading():
             return episode_rows.recorded_calls(self._connection, episode)
 
     def call_outcomes(self) -> Iterator[tuple[str, str, str | None, float | None]]:
@@ -226,42 +263,52 @@ class RunReader(RunDatabase):
 
     def executed_calls(self, episode: str) -> Iterator[ExecutedCall]:
         """Yield the calls that the server ran, in order of execution, with their whole results."""
-        with database_errors(self._file):
+        with self._reading():
             yield from episode_rows.executed_calls(self._connection, episode)
 
     def model_calls(self, episode: str) -> list[StoredModelCall]:
         """Return the captured requests to the agent's model, oldest first."""
-        with database_errors(self._file):
+        with self._reading():
             return read_model_calls(self._connection, episode)
 
     def model_answers(self, episode: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
         """Yield `(id, dialect, assembled answer)` of those that requested a turn and got one; without any, of
         the requests on the side."""
-        with database_errors(self._file):
+        with self._reading():
             yield from read_answers(self._connection, episode)
 
     def model_bodies(self, call: str) -> tuple[str | bytes, str | bytes | None, Any]:
         """Return the request and response of a captured call as stored, and the assembled answer."""
-        with database_errors(self._file):
+        with self._reading():
             return read_bodies(self._connection, call)
 
     def flags(self, episode: str | None) -> list[Flag]:
         """Return the flags of an episode, or those without one, oldest first."""
-        with database_errors(self._file):
+        with self._reading():
             return [] if self.empty else episode_rows.read_flags(self._connection, episode)
 
     def assertions(self, episode: str) -> list[dict[str, Any]]:
-        rows = self._query("SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
-        return next((json.loads(text) for (text,) in rows), [])
+        """Return the assertions that an episode's grade rests on, as objects; empty without a grade.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
+        return self._json([], "SELECT assertions FROM sealed.grades WHERE episode = ?", episode)
 
     def metrics(self, episode: str) -> dict[str, Any]:
-        rows = self._query("SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
-        return next((json.loads(text) for (text,) in rows), {})
+        """Return what an episode's grader measured besides the grade, by name; empty without a grade.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
+        return self._json({}, "SELECT metrics FROM sealed.grades WHERE episode = ?", episode)
 
     def submissions(self, episode: str) -> list[Score]:
         """Return the scores of all submissions of an attempt, in their order."""
-        rows = self._query("SELECT submissions FROM scores WHERE episode = ?", episode)
-        return next((_SCORES.validate_json(text) for (text,) in rows if text), [])
+        with self._reading():
+            for (text,) in self._query("SELECT submissions FROM scores WHERE episode = ?", episode):
+                return _SCORES.validate_json(text) if text else []
+        return []
 
     def rewards(self, episode: str) -> dict[int, float]:
         """Return the rewards of the steps that have one, by the execution number of the call."""
@@ -272,21 +319,24 @@ class RunReader(RunDatabase):
 
     def asked(self, episode: str) -> list[Asked]:
         """Return what the episode's world asked the models of its roles, in order."""
-        with database_errors(self._file):
+        with self._reading():
             return [] if self.empty else list(read_asked(self._connection, episode))
 
     def evidence_of_taint(self, episode: str) -> list[dict[str, Any]]:
         """Return the stored evidence of the verdict on an episode: `Evidence` of recorder.taint."""
-        rows = self._query("SELECT evidence FROM sealed.scans WHERE episode = ?", episode)
-        return next((json.loads(text) for (text,) in rows), [])
+        return self._json([], "SELECT evidence FROM sealed.scans WHERE episode = ?", episode)
 
     def canaries(self) -> list[Canary]:
+        """Return the values that were planted where an agent finds them only if it looks for its grade.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
         return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
 
     def settings(self) -> dict[str, Any]:
         """Return the settings of the run; empty if its writer was killed before it was stored."""
-        rows = self._query("SELECT settings FROM runs")
-        return next((json.loads(text) for (text,) in rows), {})
+        return self._json({}, "SELECT settings FROM runs")
 
     def cost(self) -> float:
         """Return the cost of all attempts in US dollars, with the models of roles, as far as it is known."""
@@ -303,13 +353,22 @@ class RunReader(RunDatabase):
 
         Frames of `LARGE` bytes or more (see `frames.body`) come in overlapping pieces.
         """
-        with database_errors(self._file):
+        with self._reading():
             yield from episode_rows.frame_bodies(self._connection, episode)
 
     def final_state(self, episode: str) -> Any:
         """Return the state that was graded; None without a grade."""
-        rows = self._query("SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
-        return next((json.loads(text) for (text,) in rows), None)
+        return self._json(None, "SELECT final_state FROM sealed.grades WHERE episode = ?", episode)
+
+    def _row(self, sql: str, episode: str) -> sqlite3.Row:
+        """Return the only row of a query for an episode.
+
+        Raises:
+            UnknownNameError: the run has no such episode.
+        """
+        for row in self._query(sql, episode):
+            return row
+        raise UnknownNameError("episode", episode, self.episode_ids()[-_NEAR_MATCHES_AMONG:])
 
 
 @lru_cache(maxsize=256)  # attempts at a task have the same tools, and so have most tasks of a benchmark
@@ -317,12 +376,19 @@ def _tools(text: str) -> tuple[ToolSchema, ...]:
     return tuple(_TOOLS.validate_python(from_json(text)))
 
 
+@lru_cache(maxsize=256)
+def _settings(text: str) -> str:
+    """Return the settings of a run: one text for all of its episodes."""
+    as_kind(from_json(text), dict)
+    return text
+
+
 def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
     episode = StoredEpisode(*row)
     episode.run_tags, episode.run_note = annotations.tags, annotations.note
-    episode.usage = from_json(row["usage"]) if row["usage"] else None
+    episode.usage = as_kind(from_json(row["usage"]), dict) if row["usage"] else None
     episode.probes = from_json(row["probes"]) if row["probes"] else None
-    episode.settings = sys.intern(row["settings"])  # one text for all episodes of a run
+    episode.settings = _settings(row["settings"])
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     episode.score = Score.model_validate_json(row["score"]) if row["score"] else None
     given = from_json(row["submissions"]) if row["submissions"] else []

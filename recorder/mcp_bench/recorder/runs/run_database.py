@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Self
+from typing import Any, Self, TypeVar
 
-from mcp_bench.recorder.errors import database_errors
+from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+
+_T = TypeVar("_T")
 
 
 class RunDatabase:
@@ -76,5 +79,38 @@ class RunDatabase:
     def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
         if self.empty:
             return
-        with database_errors(self._file):
+        with self._reading():
             yield from self._connection.execute(sql, parameters)
+
+    def _json(self, default: _T, sql: str, *parameters: object) -> _T:
+        """Return the value in the only row of a query; without one `default`, which is of the same kind."""
+        with self._reading():
+            for (text,) in self._query(sql, *parameters):
+                found: _T = as_kind(json.loads(text), type(default))
+                return found
+        return default
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Raise StorageError where the database, or a value in one of its rows, is damaged."""
+        try:
+            with database_errors(self._file):
+                yield
+        except (ValueError, TypeError, RecursionError) as error:
+            why = str(error).partition("\n")[0]
+            raise StorageError(
+                f"{self.path} has a damaged row ({why}): see `mcp-bench verify {self.path.name}`"
+            ) from error
+
+
+def as_kind(value: Any, kind: type) -> Any:
+    """Return a stored value, which is an object, a list of objects, or anything.
+
+    Raises:
+        TypeError: it is something else.
+    """
+    if kind is dict and not isinstance(value, dict):
+        raise TypeError("a value is no object")
+    if kind is list and not (isinstance(value, list) and all(isinstance(one, dict) for one in value)):
+        raise TypeError("a value is no list of objects")
+    return value

@@ -135,6 +135,13 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
     return found
 
 
+def how_conditions_differ(found: dict[str, Any]) -> str:
+    """Return how the conditions of the sides in a result of `compare_alike` differ; empty if they do not."""
+    both = [*found["conditions"]["a"][:1], *found["conditions"]["b"][:1]]
+    differ = differing_conditions(both)
+    return f"The conditions differ: {' against '.join(differ)}" if any(differ) else ""
+
+
 def _row(pair: _Pair) -> dict[str, Any]:
     ours, theirs = pair.a.graded(), pair.b.graded()
     common = sorted(ours.keys() & theirs.keys())

@@ -17,8 +17,9 @@ from mcp_bench.bridge.viewer.side_by_side import aligned, attempt
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.scores.comparison import compare
+from mcp_bench.recorder.scores.comparison import compare_alike, how_conditions_differ
 from mcp_bench.recorder.store.reviews import Reviews
+from mcp_bench.servers.errors import BenchError
 
 RUNS_AT_ONCE = 20
 """Runs that a page takes together unless its query names some."""
@@ -37,7 +38,7 @@ class AnalysisPages:
         a, b = request.query_params.get("a", "").strip(), request.query_params.get("b", "").strip()
         paths = self._library.paths()[:MOST_COMPARED]
         runs = [run for run in map(self._library.run, paths) if run.summary is not None]
-        values: dict[str, Any] = {"a": a, "b": b, "runs": runs, "rows": None, "flips": [], "domains": []}
+        values: dict[str, Any] = {"a": a, "b": b, "runs": runs, "rows": None}
         if a and b:
             named = [path for path in paths if path.name in (a, b)]
             both = {path.name for path in named} >= {a, b}
@@ -59,7 +60,7 @@ class AnalysisPages:
         with RunReader(path) as reader:
             if episode not in reader.episode_ids():
                 raise HTTPException(404, "There is no such episode in this run.")
-            return attempt(reader, episode)
+            return attempt(reader, episode, self._library.run(path).cut_off)
 
     def tools(self, request: Request) -> HTMLResponse:
         """Calls, errors and latencies of each tool."""
@@ -87,11 +88,11 @@ class AnalysisPages:
         found = list(self._reviews.all().values())[::-1]
         rows, agree, graded = [], 0, 0
         for review in found[:1000]:
-            with suppress(StorageError, KeyError, StopIteration):
+            with suppress(BenchError, KeyError):
                 path = self._library.path(review.run)
                 with RunReader(path) as reader:
                     episode = reader.episode(review.episode)
-                rows.append((review, episode, verdict(episode)))
+                rows.append((review, episode, verdict(episode, self._library.run(path).cut_off)))
                 if review.verdict and episode.strict is not None and episode.invalid is None:
                     graded += 1
                     agree += (review.verdict == "good") == episode.strict
@@ -119,8 +120,8 @@ def _named(request: Request) -> list[str]:
 
 
 def _compared(episodes: list[StoredEpisode], a: str, b: str) -> dict[str, Any]:
-    found = compare(episodes, a, b, by=["benchmark", "split"])
-    by_domain = compare(episodes, a, b, by=["domain"])
+    found = compare_alike(episodes, a, b, by=["benchmark", "split"])
+    by_domain = compare_alike(episodes, a, b, by=["domain"])
     known = {episode.id: episode for episode in episodes}
     flips = []
     for row in found["rows"]:
@@ -132,7 +133,7 @@ def _compared(episodes: list[StoredEpisode], a: str, b: str) -> dict[str, Any]:
                 flips.append({**flip, "way": way, "left": left, "right": right})
     rows = [row for row in found["rows"] if row["common_tasks"]]
     domains = [row for row in by_domain["rows"] if row["common_tasks"]]
-    return {"rows": rows, "flips": flips, "domains": domains}
+    return {"rows": rows, "flips": flips, "domains": domains, "differ": how_conditions_differ(found)}
 
 
 def _on(episode: StoredEpisode, name: str) -> bool:

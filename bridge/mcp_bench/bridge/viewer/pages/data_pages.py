@@ -57,7 +57,8 @@ class DataPages:
             "export", found=found, export=export, counts=counts, rule=rule, q=words, page=page,
             size=ROWS_ON_A_PAGE, total=len(shown), kept=KEPT,
             rows=[(one, known.get(one.episode)) for one in part],
-            by_rows=len(export.manifest.get("episodes") or ()) == export.manifest.get("rows"),
+            cut_off=self._library.cut_off(known.values()),
+            by_rows=len(export.episodes) == export.rows,
             first=page * ROWS_ON_A_PAGE + 1 if rule in ("", KEPT) and not words else 0,
             users=[one for one in self._files.all() if found.path in map(manifest_of, data_files(one))]
         )  # fmt: skip

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -17,7 +16,7 @@ from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, c
 from mcp_bench.bridge.viewer.copies import COPIES, as_markdown
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
-from mcp_bench.bridge.viewer.recordings import Library, written
+from mcp_bench.bridge.viewer.recordings import Library, run_of, written
 from mcp_bench.bridge.viewer.timeline import timeline
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
@@ -44,12 +43,11 @@ class EpisodePages:
         with self.opened(request) as (reader, episode):
             document = episode_document(reader, episode)
             stored = reader.episode(episode)
-        values = episode_values(document, stored)
+        cut_off = self._library.run(reader.path).cut_off
+        values = episode_values(document, stored, cut_off)
         values |= neighbours(self._library.episodes(reader.path), stored)
         values["raw"] = request.query_params.get("text") == "raw"
-        live = stored.ended_us is None
-        if live and self._library.run(reader.path).cut_off:
-            live, values["verdict"] = False, words.verdict(stored, cut_off=True)
+        live = stored.ended_us is None and not cut_off
         return page_of("episode", review=self._reviews.of(episode), live=live, **values)
 
     def whole(self, request: Request) -> Response:
@@ -153,7 +151,7 @@ class EpisodePages:
         Raises:
             HTTPException: there is no such run or episode.
         """
-        path, episode = self._path(request), request.path_params["episode"]
+        path, episode = run_of(self._library, request), request.path_params["episode"]
         for folder in written(path):
             with RunReader(folder) as reader:
                 if episode in reader.episode_ids():
@@ -161,15 +159,9 @@ class EpisodePages:
                     return
         raise HTTPException(404, "There is no such episode in this run.")
 
-    def _path(self, request: Request) -> Path:
-        try:
-            return self._library.path(request.path_params["run"])
-        except KeyError:
-            raise HTTPException(404, "There is no such run.") from None
 
-
-def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str, Any]:
-    """Return what the page of an episode shows."""
+def episode_values(document: dict[str, Any], stored: StoredEpisode, cut_off: bool) -> dict[str, Any]:
+    """Return what the page of an episode shows; `cut_off` as for `verdict`."""
     turns = conversation(document)
     grade = document["grade"]
     assertions = grade["assertions"] if grade else []
@@ -189,7 +181,7 @@ def episode_values(document: dict[str, Any], stored: StoredEpisode) -> dict[str,
         "hidden_grade": False,
         "raw": False,
         "episode": stored,
-        "verdict": words.verdict(stored),
+        "verdict": words.verdict(stored, cut_off),
         "ended": words.ended(stored),
         "invalid_words": words.INVALID.get(stored.invalid or "", ""),
         "isolation_words": words.ISOLATION.get(stored.isolation, ""),

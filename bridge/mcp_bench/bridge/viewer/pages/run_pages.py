@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from mcp_bench.bridge.viewer.links import Links, query_number
 from mcp_bench.bridge.viewer.live import fingerprint, unchanged
 from mcp_bench.bridge.viewer.recording_command import last_words, what_stops
-from mcp_bench.bridge.viewer.recordings import Library, Run, signature
+from mcp_bench.bridge.viewer.recordings import Library, Run, run_of, signature
 from mcp_bench.bridge.viewer.rendering import render
 from mcp_bench.bridge.viewer.trees import draw_value
 from mcp_bench.bridge.viewer.words import verdict
@@ -74,7 +73,7 @@ class RunPages:
 
     def run(self, request: Request) -> HTMLResponse:
         """One run: its scores, and its episodes, filtered."""
-        path = self.path_of(request)
+        path = run_of(self._library, request)
         values = run_values(self._library, path, request.query_params)
         running = self._library.running([values["run"]])
         return page_of("run", **values, running=running, now=now_us())
@@ -98,6 +97,7 @@ class RunPages:
         return page_of(
             "grid", grid=found, rows=found.rows[page * size : (page + 1) * size], page=page, size=size,
             benchmark=benchmark, benchmarks=sorted(benchmarks), named=named,
+            cut_off={run.id for run in chosen if run.cut_off},
         )  # fmt: skip
 
     def _state(self, paths: Sequence[Path]) -> str:
@@ -105,17 +105,6 @@ class RunPages:
         known = [(path.name, signature(path), self._library.run(path).active) for path in paths]
         goes_on = any(active for *_, active in known)
         return fingerprint((known, int(time.monotonic() / SECONDS_OF_A_LIST) if goes_on else 0))
-
-    def path_of(self, request: Request) -> Path:
-        """Return the folder of the run that a request names.
-
-        Raises:
-            HTTPException: there is no such run.
-        """
-        try:
-            return self._library.path(request.path_params["run"])
-        except KeyError:
-            raise HTTPException(404, "There is no such run.") from None
 
 
 def page_of(template: str, links: Links | None = None, **values: Any) -> HTMLResponse:

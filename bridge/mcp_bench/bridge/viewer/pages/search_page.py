@@ -51,6 +51,7 @@ class SearchPage:
             complete=self._index.complete,
             left=self._index.left,
             problem=self._index.problem,
+            unreadable=self._index.unreadable,
         )
 
 

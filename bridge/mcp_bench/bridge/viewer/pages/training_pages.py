@@ -22,13 +22,20 @@ from mcp_bench.bridge.viewer.training.folders import (
     Found,
     TrainingFiles,
     Turn,
+    as_object,
     data_files,
     files_of,
+    is_file,
+    listed,
     located,
     manifest_of,
+    number,
+    objects,
     read_lines,
     read_object,
     read_text,
+    scores_in,
+    span,
     turns,
 )
 from mcp_bench.bridge.viewer.training.improvements import line_of
@@ -78,14 +85,16 @@ class TrainingPages:
             return Response(status_code=204)
         before = _before(turn, all_turns)
         split = "test" if request.query_params.get("split") == "test" else "dev"
-        flips = turn.flips[split] or Facts()
+        flips = _flips(as_object(turn.flips[split]))
+        samples = self._samples(before, turn, split, flips) if before else []
         return page_of(
             "turn", found=found, state=state, turn=turn, before=before, split=split, splits=SPLITS,
             curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
             learned=self._learned(turn.curate.get("data"), turn.folder),
             too_long=self._too_long(turn.folder / "train"),
             base=self._maker_link(turn.train.get("base"), turn.folder), flips=flips,
-            samples=self._samples(before, turn, split, flips) if before else [], most=MOST_SAMPLES,
+            samples=samples, most=MOST_SAMPLES,
+            cut_off=self._library.cut_off(one[side] for one in samples for side in ("before", "after")),
         )  # fmt: skip
 
     # What pages share ------------------------------------------------------------------------------
@@ -120,7 +129,7 @@ class TrainingPages:
     def _loop(self, found: Found) -> dict[str, Any]:
         all_turns = turns(found.path)
         settings = read_object(found.path / "loop.json")
-        counts = {name: len(settings.get(name) or ()) for name in ("train", "dev", "test")}
+        counts = {name: len(listed(settings[name])) for name in ("train", "dev", "test")}
         losses = [
             (turn, made)
             for turn in all_turns
@@ -144,9 +153,9 @@ class TrainingPages:
         lines = read_lines(found.path / "metrics.jsonl")
         settings = read_object(found.path / "settings.json")
         dev = {
-            int(path.parent.name): read_object(path)
+            int(path.parent.name): scores_in(read_object(path))
             for path in found.path.glob("steps/*/dev.json")
-            if path.parent.name.isdigit()
+            if path.parent.name.isdecimal()
         }
         data = read_object(found.path / "data.json")
         return {
@@ -182,21 +191,21 @@ class TrainingPages:
     def _too_long(self, folder: Path) -> list[dict[str, Any]]:
         """Return the rows that training left out: each with its place, and its data set if there is one."""
         found = []
-        for one in read_object(folder / "data.json").get("too_long") or ():
-            place, _, line = str(one.get("place", "")).rpartition(":")
-            file, number = located(place, folder), None
-            with suppress(LookupError):
+        for one in objects(read_object(folder / "data.json")["too_long"]):
+            place, _, line = str(one["place"]).rpartition(":")
+            file, row = located(place, folder), None
+            with suppress(LookupError, ValueError):
                 export = Export(manifest_of(file))
-                number = export.number_of(file, int(line)) if line.isdigit() else None
+                row = export.number_of(file, int(line))
             found.append({
-                "place": one.get("place"), "tokens": one.get("tokens"), "line": number,
-                "found": Found("data", export.path, 0.0) if number else None,
+                "place": one["place"], "tokens": one["tokens"], "line": row,
+                "found": Found("data", export.path, 0.0) if row else None,
             })  # fmt: skip
         return found
 
     def _samples(self, before: Turn, turn: Turn, split: str, flips: dict[str, Any]) -> list[dict[str, Any]]:
         """Return what the models before and after say on the same tasks: flipped ones first."""
-        ways = {task: way for way in WAYS for task in flips.get(way) or ()}
+        ways = {task: way for way in WAYS for task in flips[way]}
         sides = [self._by_task(one.scores(split).get("run")) for one in (before, turn)]
         found: list[dict[str, Any]] = [
             {"task": one.task, "way": ways.get(name, ""), "before": sides[0][name], "after": one}
@@ -215,6 +224,16 @@ class TrainingPages:
         return {}
 
 
+def _flips(found: Facts) -> Facts:
+    """Return the tasks whose result changed with a turn, by way, and the difference of partial scores."""
+    partial = as_object(found["partial"])
+    return Facts({
+        "common_tasks": found["common_tasks"],
+        **{way: [str(task) for task in listed(found[way])] for way in WAYS},
+        "difference": number(partial["difference"]), "difference_ci": span(partial["difference_ci"]),
+    })  # fmt: skip
+
+
 def _before(turn: Turn, all_turns: Sequence[Turn]) -> Turn | None:
     """Return the turn whose model the gate compared with this one."""
     earlier = [one for one in all_turns if one.number < turn.number and one.promoted]
@@ -227,5 +246,5 @@ def _data_sets(found: Found) -> list[Path]:
     sets: dict[Path, Path] = {}
     for path in data_files(found):
         manifest = manifest_of(path)
-        sets.setdefault(manifest if manifest.is_file() else path, path)
+        sets.setdefault(manifest if is_file(manifest) else path, path)
     return list(sets.values())

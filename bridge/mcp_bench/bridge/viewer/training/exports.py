@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.viewer.training.folders import read_object
+from mcp_bench.bridge.viewer.training.folders import as_object, count, listed, number, objects, read_object
 
 TOOL = "mcp-bench-kit"
 KEPT = "kept"
@@ -47,11 +47,30 @@ class Export:
 
     @property
     def runs(self) -> dict[str, dict[str, Any]]:
-        found = self.manifest.get("runs")
-        return found if isinstance(found, dict) else {}
+        return {run: as_object(facts) for run, facts in as_object(self.manifest["runs"]).items()}
+
+    @property
+    def episodes(self) -> list[str]:
+        """The episodes that were kept."""
+        return [str(one) for one in listed(self.manifest["episodes"])]
+
+    @property
+    def rows(self) -> int:
+        return count(self.manifest["rows"])
+
+    @property
+    def looked_at(self) -> int:
+        """Of how many episodes some were kept; 0 if that is not written down."""
+        return count(self.manifest["funnel"]["rows_in"])
+
+    @property
+    def dropped(self) -> int | None:
+        """How many episodes were left out; None if that is not written down."""
+        looked_at, kept = (number(self.manifest["funnel"][name]) for name in ("rows_in", "rows_out"))
+        return None if looked_at is None or kept is None else int(looked_at - kept)
 
     @cached_property
-    def left_out(self) -> dict[str, dict[str, list[str]]] | None:
+    def left_out(self) -> dict[str, Any] | None:
         """The episodes that were left out, by run and rule; None if that is not written down.
 
         They are in a file beside the manifest. Those of earlier versions are in the manifest, or nowhere.
@@ -73,31 +92,30 @@ class Export:
     @property
     def words(self) -> dict[str, str]:
         """What each rule leaves out, in words."""
-        found = self.manifest.get("rules")
-        return {str(rule): str(words) for rule, words in found.items()} if isinstance(found, dict) else {}
+        return {rule: str(words) for rule, words in as_object(self.manifest["rules"]).items()}
 
     def funnel(self) -> list[tuple[str, str, int, int]]:
         """Return each rule that left something out: its name, in words, how many, and how many remained."""
-        funnel = self.manifest["funnel"]
-        left = int(funnel.get("rows_in", 0))
+        left = self.looked_at
         found = []
-        for rule, count in (funnel.get("dropped") or {}).items():
-            left -= count
-            if count:
-                found.append((rule, self.words.get(rule, rule.replace("_", " ")), count, left))
+        for rule, value in as_object(self.manifest["funnel"]["dropped"]).items():
+            dropped = count(value)
+            left -= dropped
+            if dropped:
+                found.append((rule, self.words.get(rule, rule.replace("_", " ")), dropped, left))
         return found
 
     def members(self) -> list[Member]:
         """Return the episodes that were kept, then those left out, rule by rule."""
-        found = [Member(episode, "", KEPT) for episode in self.manifest.get("episodes") or ()]
+        found = [Member(episode, "", KEPT) for episode in self.episodes]
         for run, rules in (self.left_out or {}).items():
-            for rule, episodes in rules.items():
-                found += [Member(episode, run, rule) for episode in episodes]
+            for rule, episodes in as_object(rules).items():
+                found += [Member(str(episode), run, rule) for episode in listed(episodes)]
         return found
 
     def choices(self) -> list[tuple[str, str]]:
         """Return what the selection asked for beyond nothing, as names and values."""
-        selection = self.manifest.get("selection") or {}
+        selection = as_object(self.manifest["selection"])
         return [
             (name.replace("_", " "), ", ".join(map(str, value)) if isinstance(value, list) else str(value))
             for name, value in selection.items()
@@ -108,10 +126,10 @@ class Export:
 
     def number_of(self, file: Path, line: int) -> int | None:
         """Return the number of a row by its file and line; None if the data has no such file."""
-        for one in self.manifest.get("files") or ():
-            if Path(str(one.get("name"))).name == file.name:
+        for one in objects(self.manifest["files"]):
+            if Path(str(one["name"])).name == file.name:
                 return line
-            line += one.get("rows", 0)
+            line += count(one["rows"])
         return None
 
     def row(self, number: int) -> Any:
@@ -120,13 +138,13 @@ class Export:
         Raises:
             LookupError: there is no such row, or its file cannot be read here.
         """
-        for file in self.manifest.get("files") or ():
-            if number > file.get("rows", 0):
-                number -= file.get("rows", 0)
+        for file in objects(self.manifest["files"]):
+            if number > count(file["rows"]):
+                number -= count(file["rows"])
                 continue
             with (
-                suppress(OSError, ValueError, EOFError),
-                _lines(self.path.parent / Path(file["name"]).name) as lines,
+                suppress(OSError, ValueError, EOFError, RecursionError),
+                _lines(self.path.parent / Path(str(file["name"])).name) as lines,
             ):
                 for line in islice(lines, number - 1, number):
                     return json.loads(line)

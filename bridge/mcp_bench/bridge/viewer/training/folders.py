@@ -73,7 +73,7 @@ class TrainingFiles:
         for one in list(found.values()):
             for path in data_files(one) if one.kind in ("sft", "loop") else ():
                 manifest = manifest_of(path)
-                if manifest not in found and manifest.is_file():
+                if manifest not in found and is_file(manifest):
                     found[manifest] = Found("data", manifest, _changed(manifest))
         return sorted(found.values(), key=lambda one: (-one.changed, one.path))
 
@@ -184,10 +184,9 @@ class Facts(dict[str, Any]):
 def read_object(path: Path) -> Facts:
     """Return the JSON object in a file; an empty one if the file is missing, cut off or something else."""
     try:
-        found = json.loads(path.read_text("utf-8"), object_hook=Facts)
-    except (OSError, ValueError):
+        return as_object(json.loads(path.read_text("utf-8"), object_hook=Facts))
+    except (OSError, ValueError, RecursionError):
         return Facts()
-    return found if isinstance(found, Facts) else Facts()
 
 
 def read_lines(path: Path) -> list[Facts]:
@@ -195,7 +194,7 @@ def read_lines(path: Path) -> list[Facts]:
     found = []
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 if isinstance(one := json.loads(line, object_hook=Facts), Facts):
                     found.append(one)
     return found
@@ -213,14 +212,14 @@ def data_files(found: Found) -> list[Path]:
     """Return the data sets that a training run, or each turn of a loop, learned from."""
     if found.kind == "loop":
         return [located(path, found.path) for turn in turns(found.path) if (path := turn.curate.get("data"))]
-    files = read_object(found.path / "data.json").get("files")
-    return [located(one["path"], found.path) for one in files or () if isinstance(one, dict) and one["path"]]
+    files = objects(read_object(found.path / "data.json")["files"])
+    return [located(one["path"], found.path) for one in files if one["path"]]
 
 
 def manifest_of(data: Path) -> Path:
     """Return where the manifest of a data set or of one of its shards is, if it has one."""
-    own = data.with_name(data.name + MANIFEST)
-    return own if own.is_file() else data.with_name(common_name(data.name) + MANIFEST)
+    own = data.parent / (data.name + MANIFEST)
+    return own if is_file(own) else data.parent / (common_name(data.name) + MANIFEST)
 
 
 def located(place: object, folder: Path) -> Path:
@@ -231,14 +230,62 @@ def located(place: object, folder: Path) -> Path:
     path = Path(str(place))
     if path.is_absolute():
         return path
-    return next((found for above in (folder, *folder.parents) if (found := above / path).exists()), path)
+    with suppress(OSError):  # the name is too long
+        return next((found for above in (folder, *folder.parents) if (found := above / path).exists()), path)
+    return path
+
+
+def is_file(path: Path) -> bool:
+    """Return whether there is such a file; also of a path that there cannot be."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def number(value: object) -> float | None:
     """Return a number that can be drawn: None for another value, infinity or not-a-number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value)
+    with suppress(OverflowError):
+        if math.isfinite(value):
+            return float(value)
+    return None
+
+
+def count(value: object) -> int:
+    """Return a number of things: 0 for another value."""
+    return int(number(value) or 0)
+
+
+def span(value: object) -> tuple[float, float] | None:
+    """Return the two ends of an interval: None for another value."""
+    ends = [number(end) for end in listed(value)]
+    if len(ends) != 2 or ends[0] is None or ends[1] is None:
+        return None
+    return ends[0], ends[1]
+
+
+def listed(value: object) -> list[Any]:
+    """Return a list: an empty one for another value."""
+    return value if isinstance(value, list) else []
+
+
+def objects(value: object) -> list[Facts]:
+    """Return the objects in a list: none for another value."""
+    return [one for one in listed(value) if isinstance(one, Facts)]
+
+
+def as_object(value: object) -> Facts:
+    """Return an object: an empty one for another value."""
+    return value if isinstance(value, Facts) else Facts()
+
+
+def scores_in(found: Facts) -> Facts:
+    """Return what was measured, with scores and intervals that can be drawn, and the run that it rests on."""
+    scores = {kind: number(found[kind]) for kind in ("partial", "strict")}
+    spans = {f"{kind}_ci": span(found[f"{kind}_ci"]) for kind in scores}
+    return Facts({**found, **scores, **spans, "run": str(found["run"] or "")})
 
 
 # Loops ---------------------------------------------------------------------------------------------
@@ -284,7 +331,7 @@ class Turn:
 
     def scores(self, split: str) -> Facts:
         found = self.measure.get(split) or read_object(self.folder / f"measure-{split}.json")
-        return found if isinstance(found, Facts) else Facts()
+        return scores_in(as_object(found))
 
 
 STEPS = ("attempt", "teach", "curate", "train", "measure", "flips", "gate")
@@ -293,7 +340,7 @@ STEPS = ("attempt", "teach", "curate", "train", "measure", "flips", "gate")
 def turns(loop: Path) -> list[Turn]:
     """Return the base and the turns of a loop that have begun."""
     names = [path.name.removeprefix("turn-") for path in loop.glob("turn-*")]
-    numbers = [int(name) for name in names if name.isdigit()]
+    numbers = [int(name) for name in names if name.isdecimal()]
     folders = {at: loop / f"turn-{at}" for at in sorted(numbers)}
     return [
         Turn(at, folder, *(read_object(folder / f"{step}.json") for step in STEPS))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp_bench.bridge.harness.folder import read_harness
-from mcp_bench.bridge.viewer.training.folders import Facts, number, read_object
+from mcp_bench.bridge.viewer.training.folders import Facts, listed, number, read_object, span
 from mcp_bench.bridge.viewer.training.text_changes import Change, changes
 from mcp_bench.servers.errors import WrongUseError
 
@@ -79,17 +79,12 @@ class Generation:
 
     @property
     def interval(self) -> tuple[float, float] | None:
-        ends = self.decision["interval"]
-        found = [number(end) for end in ends] if isinstance(ends, list) else []
-        if len(found) != 2 or found[0] is None or found[1] is None:
-            return None
-        return found[0], found[1]
+        return span(self.decision["interval"])
 
     @property
     def refused(self) -> list[str]:
         """Why it was not measured."""
-        found = self.check["refused"]
-        return [str(one) for one in found] if isinstance(found, list) else []
+        return [str(one) for one in listed(self.check["refused"])]
 
     @property
     def doing(self) -> str:
@@ -153,7 +148,7 @@ class Improvement:
         found = []
         for path in self.path.glob("h*-w*"):
             harness, _, weights = path.name[1:].partition("-w")
-            if harness.isdigit() and weights.isdigit():
+            if harness.isdecimal() and weights.isdecimal():
                 found.append(Arm(int(harness), int(weights)))
         return sorted(found, key=lambda arm: (max(arm), arm))
 
@@ -184,7 +179,7 @@ class Improvement:
         names = [path.name.removeprefix("generation-") for path in self.path.glob("generation-*")]
         found: list[Generation] = []
         best = Arm()
-        for at in sorted(int(name) for name in names if name.isdigit() and int(name)):
+        for at in sorted(int(name) for name in names if name.isdecimal() and int(name)):
             folder = self.path / f"generation-{at}"
             steps = (read_object(folder / f"{step}.json") for step in STEPS)
             one = Generation(at, folder, best, *steps)
