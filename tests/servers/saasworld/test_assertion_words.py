@@ -23,6 +23,7 @@ def described(name: str, *changes: tuple[str, str, object, object], passed: bool
     [
         ({"equals": "won"}, 'is "won"'),
         ({"equals": None}, "is empty"),
+        ({"keys": ["A", "B"]}, 'has no keys but "A", "B"'),
         ({"one_of": [1, 2]}, "is one of 1, 2"),
         ({"mentions": [["a", "b"], ["c"]], "never": ["d"]}, 'mentions "a" or "b" and "c", and not "d"'),
         ({"within": ["2026-01-01", "2026-01-31"]}, 'is from "2026-01-01" to "2026-01-31"'),
@@ -53,6 +54,8 @@ def test_what_was_found_instead() -> None:
     details = "new in crm.notes, with details: {'text': {'equals': 'x'}}"
     assert described(details)[0] == 'a new record in crm.notes with all details: text is "x"'
     assert described("nothing else changed in crm.notes", note)[1] == "all changes there: n_1 is new"
+    undone = ("crm.notes", "n_2", {"id": "n_2"}, {"id": "n_2", "tags": []})
+    assert described("nothing else changed in crm.notes", undone, note)[1] == "all changes there: n_1 is new"
     assert described("crm.notes n_1 is deleted")[1] == "it is still there"
     assert described("any other name") == ("any other name", "")
 

@@ -209,6 +209,21 @@ def test_cells_of_a_row_are_checked_one_by_one() -> None:
     assert broken(grade(worse, built.assertions)) == ["nothing else changed in sheets.rows"]
 
 
+def test_a_new_row_has_no_other_cells() -> None:
+    b = builder()
+    sheet = b.add("sheets.spreadsheets", name="Plan")
+    b.request(*PHRASINGS)
+    b.do("sheets_rows_create", also("values.C"), spreadsheet_id=sheet["id"], values={"A": 1, "B": free("x")})
+    built = b.finish()
+
+    def strict(**values: object) -> bool:
+        made = run(built, ("sheets_rows_create", {"spreadsheet_id": sheet["id"], "values": values}))
+        return grade(made, built.assertions).strict
+
+    assert strict(A=1, B="y") and strict(A=1, C="note", D="")
+    assert not strict(A=1, B="y", D=0)
+
+
 def test_an_optional_record_is_allowed_once() -> None:
     b = builder()
     b.background("crm", 8)

@@ -13,7 +13,7 @@ from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.authoring.builder import Builder
 from mcp_bench.servers.saasworld.authoring.family import Family, family_places, load_family
 from mcp_bench.servers.saasworld.engine.seeder import FamilyError
-from mcp_bench.servers.saasworld.tasks import MAX_DRAWS, TaskId, build, parse
+from mcp_bench.servers.saasworld.tasks import FIRST_DAY, MAX_DRAWS, TaskId, build, parse
 from mcp_bench.servers.secret import variable
 from tests.support.saas import broken, graded, opened, play
 
@@ -22,9 +22,9 @@ pytestmark = pytest.mark.contract
 NUMBERS, FULL_NUMBERS = 8, 1000  # eight have every level, and three levels twice
 
 REDRAWN = (
-    "finance-budget-limits.1.train.21",
-    "finance-budget-limits.1.dev.7",
-    "marketing-post-times.2.test.146",
+    "finance-budget-limits.1.train.162",
+    "finance-budget-limits.1.dev.62",
+    "marketing-post-times.2.test.654",
 )
 """The first draw of these asks for nothing: the new value is the old one."""
 
@@ -77,7 +77,10 @@ def test_a_thousand_numbers_are_tasks(name: str) -> None:
 
 @pytest.mark.parametrize("redrawn", REDRAWN)
 def test_a_draw_that_asks_for_nothing_is_drawn_again(redrawn: str) -> None:
-    assert unsound(parse(redrawn)) == []
+    task = parse(redrawn)
+    with pytest.raises(FamilyError, match="changed nothing"):
+        load_family(task.family).build(Builder(task.seed(), task.half, FIRST_DAY, task.level))
+    assert unsound(task) == []
 
 
 def test_a_family_that_always_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

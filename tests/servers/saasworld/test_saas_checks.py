@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 from mcp_bench.servers.saasworld.engine.state import State
-from mcp_bench.servers.saasworld.grading.checks import assignable, differing, grade
+from mcp_bench.servers.saasworld.grading.checks import assignable, grade
 from mcp_bench.servers.saasworld.grading.matchers import Matcher, holds
-from mcp_bench.servers.saasworld.grading.view import View
+from mcp_bench.servers.saasworld.grading.view import View, differing
 
 pytestmark = pytest.mark.unit
 
@@ -40,6 +40,17 @@ def matches(matcher: Matcher, value: Any) -> bool:
         ("CANNOT\n do", "cannot do", True),
         ("Diana is here", "Ana", False),
         ("Ask Ana.", "Ana", True),
+        ("It is Ana's turn.", "Ana", True),
+        ("Ask Anatoly.", "Ana", False),
+        ("Her salary is higher.", "Sala", False),
+        ("It is approved", "approv*", True),
+        ("It is disapproved", "approv*", False),
+        ("It is approved", "approv", False),
+        ("It isn't approved", "not approved", True),
+        ("We cannot", "can't", True),
+        ("see INV-1042b", "INV-1042", False),
+        ("on 2026\N{NON-BREAKING HYPHEN}03\N{NON-BREAKING HYPHEN}04", "2026-03-04", True),
+        ("It is 4200USD", "4200", True),
         ("see INV-1042", "INV-1042", True),
         ("see INV-10421", "INV-1042", False),
         ("It is 17,107.20 USD.", "17107.2", True),
@@ -51,10 +62,26 @@ def test_mentions_match_numbers_and_words(text: str, mention: str, found: bool) 
     assert matches({"mentions": [], "never": [mention]}, text) is not found
 
 
-@pytest.mark.parametrize("text", ["on 2026-03-04", "March 4", "4th of March", "4 Mar 2026", "03/04/2026"])
-def test_a_spoken_date_is_found_in_every_form(text: str) -> None:
-    assert matches(says("", spoken("2026-03-04")).matcher, f"We start {text}!")
-    assert not matches(says("", spoken("2026-03-04")).matcher, "We start March 14, or 2026-03-05.")
+SPELLINGS = {
+    "2026-03-04": (
+        *("on 2026-03-04", "March 4", "4th of March", "4 Mar 2026", "03/04/2026", "04/03/2026", "04.03.2026"),
+        *("Mar. 4", "Mar. 4th", "4-Mar-2026", "3/4/2026", "4/3/2026", "2026/03/04", "4.3.2026", "4. March"),
+        *("March the 4th", "04-03-2026"),
+    ),
+    "2026-09-12": ("Sept 12", "Sept. 12, 2026", "Sep. 12", "12 Sept.", "12-Sept-2026", "9/12/2026"),
+}
+
+
+@pytest.mark.parametrize(("day", "text"), [(day, text) for day, texts in SPELLINGS.items() for text in texts])
+def test_a_spoken_date_is_found_in_every_form(day: str, text: str) -> None:
+    assert matches(says("", spoken(day)).matcher, f"We start {text}!")
+
+
+@pytest.mark.parametrize(
+    "text", ["March 14", "2026-03-05", "Mar. 41", "14-Mar-2026", "13/4/2026", "3/4/20261"]
+)
+def test_another_date_is_not_the_spoken_one(text: str) -> None:
+    assert not matches(says("", spoken("2026-03-04")).matcher, f"We start {text}.")
 
 
 def test_numbers_in_mentions_are_plain() -> None:
@@ -67,12 +94,19 @@ def test_numbers_in_mentions_are_plain() -> None:
     [
         ({"equals": "A  b"}, ["a b", "A B "], ["ab", None, 1]),
         ({"equals": 5}, [5, 5.0, 5.001], [5.01, True, "5", None]),
+        ({"equals": 5.5}, [5.5], [10**400, -(10**400)]),
+        ({"one_of": [10**400, 2.5]}, [10**400, 2.5], [3.5]),
+        (
+            {"keys": ["A", "B"]},
+            [{"A": 1, "B": 2}, {"A": 1}, {"A": 1, "C": ""}, {"C": None}],
+            [{"A": 1, "C": 0}, None],
+        ),
         ({"equals": True}, [True], [1, None, "true"]),
         ({"equals": ["x", "y"]}, [["Y", "X"]], [["x"], ["x", "x", "y"], "x"]),
         ({"equals": None}, [None, "", []], [0, False, "x"]),
         ({"one_of": ["a", "b"]}, ["A", "b"], ["c", None]),
-        ({"within": [2, 4]}, [2, 3.5, 4], [1.9, None, True]),
-        ({"within": ["2026-01-01", "2026-01-03"]}, ["2026-01-02"], ["2026-01-04", None]),
+        ({"within": [2, 4]}, [2, 3.5, 4], [1.9, None, True, "3", [3]]),
+        ({"within": ["2026-01-01", "2026-01-03"]}, ["2026-01-02"], ["2026-01-04", None, 3]),
         ({"any": True}, [None, 1, "x"], []),
     ],
 )
@@ -148,6 +182,28 @@ def test_every_record_is_matched_with_one_entry(wanted: list[dict[str, str]], da
 def test_objects_differ_key_by_key() -> None:
     before, after = {"id": "r", "values": {"A": 1, "B": 2}}, {"id": "r", "values": {"A": 1, "B": 3, "C": 4}}
     assert differing(before, after) == {"values.B", "values.C"}
+
+
+@pytest.mark.parametrize("nothing", [None, "", [], {}, {"A": ""}])
+def test_a_field_that_is_empty_again_does_not_differ(nothing: Any) -> None:
+    with_it, without = {"id": "a", "labels": nothing}, {"id": "a"}
+    assert differing(with_it, without) == differing(without, with_it) == set()
+    s = state()
+    s.put("crm.contacts", {"id": "b", "name": "Bo", "labels": nothing})
+    kept = [
+        {
+            "check": check,
+            "name": check,
+            "collection": "crm.contacts",
+            "updated": {},
+            "deleted": [],
+            "created": [],
+        }
+        for check in ("only", "unchanged")
+    ]
+    assert [a.passed for a in grade(s, kept).assertions] == [True, True]
+    s.put("crm.contacts", {"id": "b", "name": "Bo", "labels": ["x"]})
+    assert [a.passed for a in grade(s, kept).assertions] == [False, False]
 
 
 def test_a_failed_transaction_leaves_no_trace() -> None:

@@ -207,6 +207,29 @@ def test_lists_come_in_pages_sorted_and_filtered() -> None:
     assert some["items"]
 
 
+def test_a_search_comes_in_pages() -> None:
+    state, totals = OFFICE.start(), []
+    for tool in (name for name in operations() if name.endswith("_search")):
+        first, _ = ask(state, tool, query="a", limit=2)
+        seen, page = first["items"], first
+        while "next_cursor" in page:
+            page, refused = ask(state, tool, query="a", limit=2, cursor=page["next_cursor"])
+            assert not refused, page
+            seen += page["items"]
+        totals.append(first["total"])
+        assert len(seen) == len({row["id"] for row in seen}) == first["total"]
+    assert sum(total > 2 for total in totals) > 20
+
+
+def test_a_unique_value_does_not_conflict_with_its_own_record() -> None:
+    state = OFFICE.start()
+    one, two = list(state.rows("people.employees"))[:2]
+    changed, _ = ask(state, "people_employees_update", id=one["id"], email=one["email"].upper())
+    assert changed["email"] == one["email"].upper()
+    again = error(state, "people_employees_update", id=one["id"], email=two["email"].upper())
+    assert again == ("conflict", "email")
+
+
 def test_refusals_say_what_is_wrong_and_where() -> None:
     state = OFFICE.start()
     deal = next(iter(state.rows("crm.deals")))["id"]

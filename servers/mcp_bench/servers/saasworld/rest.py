@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
-from math import log
+from math import isfinite, log
 from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl, urlsplit
 
@@ -24,6 +24,8 @@ from mcp_bench.servers.saasworld.toolsets import dumps
 
 MAX_HITS = 20
 BODY_TYPES = ["object", "string"]
+NUMBER = re.compile(r"-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+"""A number as JSON spells it."""
 
 SEARCH: Final = Parameters(
     (
@@ -102,7 +104,7 @@ class Api:
     def _fetch(self, state: State, request: dict[str, Any]) -> dict[str, Any]:
         try:
             url = urlsplit(request["url"])
-            query = dict(parse_qsl(url.query, keep_blank_values=True))
+            query = parse_qsl(url.query, keep_blank_values=True)
         except ValueError:
             raise invalid("url", f"url is not a URL: {echo(request['url'])}.") from None
         app = url.netloc.removesuffix(".example.com")
@@ -111,11 +113,15 @@ class Api:
         if app not in self._apps:
             raise ApiError("unauthorized", f"The service {app} is not connected: no credentials.")
         route = match(app, request["method"], url.path)
-        given = {**route.ids, **query, **_object(request, "params"), **_object(request, "body")}
-        arguments = {
-            name: _typed(route.operation, name, value, name in query) for name, value in given.items()
-        }
-        return execute(state, route.operation, check_arguments(route.operation, arguments))
+        given = _merged(
+            {
+                "path": route.ids,
+                "URL": _query(route.operation, query),
+                "params": _object(request, "params"),
+                "body": _object(request, "body"),
+            }
+        )
+        return execute(state, route.operation, check_arguments(route.operation, given))
 
 
 class Route(NamedTuple):
@@ -164,24 +170,54 @@ def _object(request: dict[str, Any], name: str) -> dict[str, Any]:
     return value
 
 
-def _typed(operation: Operation, name: str, value: Any, in_url: bool) -> Any:
-    """Convert a value from the URL to the parameter's type."""
+def _query(operation: Operation, pairs: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    """Return the query parameters of a URL with their types. Lists can be repeated: `a=1&a=2` or `a=1,2`.
+
+    Raises:
+        ApiError: another parameter is repeated.
+    """
+    found: dict[str, Any] = {}
+    for name, given in pairs:
+        value = _typed(operation, name, given)
+        if name not in found:
+            found[name] = value
+        elif isinstance(value, list):
+            found[name] += value
+        else:
+            raise ApiError("validation_error", f"The URL gives {echo(name)} more than once: give one value.")
+    return found
+
+
+def _merged(places: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the parameters of all places.
+
+    Raises:
+        ApiError: two places have different values for one parameter.
+    """
+    found: dict[str, Any] = {}
+    first: dict[str, str] = {}
+    for place, given in places.items():
+        for name, value in given.items():
+            if found.setdefault(name, value) != value:
+                values = f"{echo(found[name])} in the {first[name]} and {echo(value)} in the {place}"
+                raise ApiError("validation_error", f"{echo(name)} is {values}: give it once.")
+            first.setdefault(name, place)
+    return found
+
+
+def _typed(operation: Operation, name: str, value: str) -> Any:
+    """Convert a value from the URL to the parameter's type. Numbers are spelled as in JSON."""
     field = operation.by_name.get(name)
-    if field is None or not in_url or not isinstance(value, str):
+    if field is None:
         return value
-    try:
-        match field.schema["type"]:
-            case "integer":
-                return int(value)
-            case "number":
-                return float(value)
-            case "boolean":
-                return {"true": True, "false": False}[value.lower()]
-            case "array":
-                return value.split(",")
-    except (ValueError, KeyError):
-        pass  # schema validation reports the error
-    return value
+    match field.schema["type"]:
+        case "integer" | "number" if NUMBER.fullmatch(value) and isfinite(float(value)):
+            return json.loads(value)
+        case "boolean":
+            return {"true": True, "false": False}.get(value.lower(), value)
+        case "array":
+            return value.split(",")
+    return value  # schema validation reports what does not fit
 
 
 def search(query: str, top_k: int) -> list[dict[str, Any]]:

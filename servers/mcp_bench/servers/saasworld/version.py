@@ -2,5 +2,5 @@
 
 from typing import Final
 
-VERSION: Final = "1"
+VERSION: Final = "2"
 """Must change with every change to a task: to a family, an app or a word list."""

@@ -1,5 +1,6 @@
 """Sheets: spreadsheets and their rows."""
 
+from mcp_bench.servers.saasworld.engine.api_error import echo, invalid
 from mcp_bench.servers.saasworld.engine.app import App
 from mcp_bench.servers.saasworld.engine.fields import cells, email, ref, text, texts
 from mcp_bench.servers.saasworld.engine.resource import Resource
@@ -22,10 +23,15 @@ SPREADSHEETS = Resource(
 
 
 def merge_cells(state: State, record: Record, before: Record | None) -> Record:
-    """Keep the cells that an update does not name."""
-    if before is None:
-        return record
-    return {**record, "values": {**before.get("values", {}), **record.get("values", {})}}
+    """Keep the cells that an update does not name; refuse columns that the spreadsheet does not have."""
+    kept, given = (before or {}).get("values", {}), record.get("values", {})
+    sheet = state.find("sheets.spreadsheets", record["spreadsheet_id"]) or {}
+    if columns := sheet.get("columns"):
+        for name in given:
+            if name not in columns and name not in kept:
+                known = ", ".join(map(echo, columns))
+                raise invalid("values", f"The spreadsheet has no column {echo(name)}. It has: {known}.")
+    return {**record, "values": {**kept, **given}}
 
 
 ROWS = Resource(

@@ -14,8 +14,9 @@ from mcp_bench.servers.saasworld.engine.operation import Operation
 from mcp_bench.servers.saasworld.engine.seeder import FamilyError, Seeder
 from mcp_bench.servers.saasworld.engine.state import Record, State, Tables
 from mcp_bench.servers.saasworld.grading import effects
-from mcp_bench.servers.saasworld.grading.checks import Assertion, differing
+from mcp_bench.servers.saasworld.grading.checks import Assertion
 from mcp_bench.servers.saasworld.grading.matchers import Matcher, Where
+from mcp_bench.servers.saasworld.grading.view import differing
 from mcp_bench.servers.saasworld.short_tools import Offer, four_tools
 
 MIN_PHRASINGS = 3

@@ -72,9 +72,11 @@ def reply(
     b.do("mail_messages_reply", also("thread_id"), id=mail["id"], body=_worded(text, mentions, never))
 
 
-def send_message(b: Builder, address: str, text: str | Flexible, *mentions: Mention) -> None:
+def send_message(
+    b: Builder, address: str, text: str | Flexible, *mentions: Mention, never: tuple[str, ...] = ()
+) -> None:
     """Send a direct message in the chat, which has to mention some things."""
-    b.do("chat_dms_send", to=address, text=_worded(text, mentions))
+    b.do("chat_dms_send", to=address, text=_worded(text, mentions, never))
 
 
 def post(b: Builder, channel: Record, text: str | Flexible, *mentions: Mention) -> None:
@@ -169,12 +171,16 @@ def read_invoices(b: Builder, customer: Record, **filters: str) -> None:
     b.look("billing_invoices_list", customer_id=customer["id"], **filters)
 
 
-def plan_meeting(
-    b: Builder, title: Flexible, starts_at: str, minutes: int, attendees: list[str] | Flexible
-) -> None:
+def plan_meeting(b: Builder, title: Flexible, starts_at: str, minutes: int, attendees: list[str]) -> None:
     """Plan a meeting, in a room or not."""
     when = {"starts_at": starts_at, "ends_at": later(starts_at, minutes)}
-    b.do("calendar_events_create", also("room_id"), title=title, **when, attendees=attendees)
+    b.do("calendar_events_create", also("room_id"), title=title, **when, attendees=invited(b, attendees))
+
+
+def invited(b: Builder, attendees: list[str]) -> Flexible:
+    """Accept a meeting's attendees with the user and without: the organizer takes part anyway."""
+    others = [address for address in attendees if address != b.me.email]
+    return one_of(attendees, [*others, b.me.email] if others == attendees else others)
 
 
 def plan_activity(

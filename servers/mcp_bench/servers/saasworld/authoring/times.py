@@ -27,6 +27,13 @@ def workday(day: str) -> str:
     return day_after(day, 7 - weekday) if weekday > 4 else day
 
 
+def clocks(hour: int) -> tuple[str, ...]:
+    """Return the ways people write a full hour: `13:00`, `1 pm`, `1:00 p.m.`, ..."""
+    half, noon = (hour - 1) % 12 + 1, "pm" if hour > 11 else "am"
+    marks = (noon, f" {noon}", f"{noon[0]}.m.", f" {noon[0]}.m.")
+    return f"{hour:02d}:00", f"{hour}:00", *(f"{half}{minutes}{m}" for minutes in ("", ":00") for m in marks)
+
+
 def quarter(today: date, step: int = 0) -> str:
     """Return the quarter that is `step` quarters away from that of a day."""
     year, rest = divmod(today.year * 4 + (today.month - 1) // 3 + step, 4)

@@ -15,12 +15,35 @@ from mcp_bench.servers.saasworld.grading.matchers import Matcher
 Mention = str | float | tuple[str, ...]
 """A text that must occur, a number in any spelling, or alternatives of which one must occur."""
 
-REFUSAL = (
-    *("can't", "cannot", "can not", "unable", "not able", "not allowed", "not possible", "not permitted"),
-    *("won't", "will not", "policy", "not eligible", "declined", "decline", "denied", "reject", "rejected"),
-    *("outside", "sorry", "unfortunately"),
+DENIED = (
+    *("declin*", "denied", "deny", "denying", "reject*", "refus*"),
+    *("turned down", "turn down", "turning down"),
+    *(f"not {be}{done}*" for be in ("", "be ", "been ") for done in ("approv", "grant", "accept", "agree")),
 )
-"""A mention that any refusal contains, however it is worded."""
+"""Plain words for a no, which no approval contains."""
+
+REFUSAL = (
+    *DENIED,
+    *("can not", "could not", "will not", "can no longer", "unable", "impossible", "ineligible"),
+    *("not able", "not possible", "no longer possible", "not eligible", "not qualif*", "not meet"),
+    *("not allow*", "not be allowed", "not permit*", "not be permitted", "no exception*", "decided against"),
+    *("unfortunately", "regret*", "afraid", "answer is no", "is a no", "say no"),
+)
+"""A mention that any refusal contains, however it is worded. Take `never=grants()` with it."""
+
+
+def grants(*things: str) -> tuple[str, ...]:
+    """Return what no refusal says: that it is good news, or that the reader's request is granted.
+
+    The reasons of a refusal may name other requests that were granted, so those do not count.
+
+    Args:
+        things: what the request is called besides, such as `discount`.
+    """
+    gets = [f"you {get} {what}" for get in ("get", "will get") for what in ("the", "your")]
+    be, done = ("is", "was", "has been"), ("approved", "granted", "accepted")
+    yours = [f"your {it} {verb} {word}" for it in ("request", *things) for verb in be for word in done]
+    return ("good news", "great news", *gets, *yours)
 
 
 @dataclass(frozen=True)
@@ -43,7 +66,10 @@ def also(*fields: str) -> Also:
 
 
 def says(text: str, *mentions: Mention, never: tuple[str, ...] = ()) -> Flexible:
-    """Accept any text that contains all mentions and nothing of `never`."""
+    """Accept any text that contains all mentions and nothing of `never`.
+
+    They are whole words; with `*` at the end, the beginning of one: `approv*`.
+    """
     groups = [list(m) if isinstance(m, tuple) else [plain(m)] for m in mentions]
     return Flexible(text, {"mentions": groups, "never": list(never)})
 
@@ -68,15 +94,22 @@ def within(value: Any, low: Any, high: Any) -> Flexible:
 
 
 def spoken(day: str) -> tuple[str, ...]:
-    """Return a mention of a date in its usual spellings: `2026-03-04`, `March 4`, `4 Mar`, ..."""
+    """Return a mention of a date in its usual spellings: `2026-03-04`, `March 4`, `4 Mar.`, `3/4/2026`, ...
+
+    Where it is open which number is the month, both count.
+    """
     when = date.fromisoformat(day)
     month, short = when.strftime("%B"), when.strftime("%b")
+    names = (month, short, *(("Sept",) if short == "Sep" else ()))
     ordinal = {1: "st", 2: "nd", 3: "rd"}.get(when.day % 10 if when.day not in (11, 12, 13) else 0, "th")
     days = (str(when.day), f"{when.day:02d}", f"{when.day}{ordinal}")
-    named = [f"{name} {d}" for name in (month, short) for d in days]
-    turned = [f"{d} {of}{name}" for name in (month, short) for d in days for of in ("", "of ")]
-    numeric = [f"{when:{form}}" for form in ("%m/%d/%Y", "%d.%m.%Y", "%d/%m/%Y")]
-    return (day, *dict.fromkeys([*named, *turned, *numeric]))
+    named = [f"{name}{dot} {d}" for name in names for dot in ("", ".") for d in (*days, f"the {days[2]}")]
+    turned = [f"{d} {of}{name}" for name in names for d in days for of in ("", "of ")]
+    dashed = [f"{d}{mark}{name}" for name in names for d in days[:2] for mark in ("-", ". ")]
+    numeric = [f"{when:{form}}" for form in ("%m/%d/%Y", "%d.%m.%Y", "%d/%m/%Y", "%d-%m-%Y", "%Y/%m/%d")]
+    brief = [f"{when.day}{mark}{when.month}{mark}{when.year}" for mark in ("/", ".", "-")]
+    brief.append(f"{when.month}/{when.day}/{when.year}")
+    return (day, *dict.fromkeys([*named, *turned, *dashed, *numeric, *brief]))
 
 
 def paragraphs(*lines: str) -> str:

@@ -100,7 +100,7 @@ class Draw:
             name = f"{stem or self.pick(self.words.company_stems)} {self.pick(self.words.company_kinds)}"
             return f"{name} {self.city()}" if wide else name
 
-        name = self._fresh(make)
+        name = self.fresh(make)
         return Company(name, f"{name.replace(' ', '-').lower()}.example")
 
     def person(self, company: Company | None = None, *, last: str = "", first: str = "") -> Person:
@@ -120,7 +120,7 @@ class Draw:
             )
             return f"{given} {family}-{self.pick(self.words.last_names)}" if wide else f"{given} {family}"
 
-        given, _, family = self._fresh(make).partition(" ")
+        given, _, family = self.fresh(make).partition(" ")
         return Person(given, family, address(given, family, company.domain if company else PRIVATE))
 
     def product(self) -> str:
@@ -130,9 +130,9 @@ class Draw:
             name = f"{self.pick(self.words.product_lines)} {self.pick(self.words.product_kinds)}"
             return f"{name} {self.integer(1, 9 if not wide else 9999)}00"
 
-        return self._fresh(make)
+        return self.fresh(make)
 
-    def _fresh(self, make: Callable[[bool], str]) -> str:
+    def fresh(self, make: Callable[[bool], str]) -> str:
         """Return a name that was not drawn before; a longer one (wide) when short names are scarce."""
         for attempt in count():
             name = make(attempt > MAX_TRIES)

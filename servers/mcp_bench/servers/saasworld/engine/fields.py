@@ -125,7 +125,8 @@ def ref(name: str, collection: str, about: str, **flags: Any) -> Field:
 
 def cells(name: str, about: str, **flags: Any) -> Field:
     """An object with plain values by column or question."""
-    value = {"type": ["string", "number", "boolean"], "maxLength": 2000}
+    size = {"maxLength": 2000, "minimum": -MAX_NUMBER, "maximum": MAX_NUMBER}
+    value = {"type": ["string", "number", "boolean"], **size}
     schema = {"type": "object", "additionalProperties": value, "maxProperties": 40}
     return Field(name, about, schema, **{"search": True, **flags})
 

@@ -168,9 +168,9 @@ def _check(state: State, resource: Resource, values: Record, record: Record | No
         if field.ref and value:
             state.need(field.ref, value, name)
         if field.unique and (record is None or record.get(name) != value):
-            taken = next(
-                (row for row in state.rows(resource.collection) if _same(row.get(name), value)), None
-            )
+            own = None if record is None else record["id"]
+            rows = state.rows(resource.collection)
+            taken = next((row for row in rows if row["id"] != own and _same(row.get(name), value)), None)
             if taken is not None:
                 raise ApiError("conflict", f"{name} {echo(value)} is taken by {taken['id']}.", name)
 
@@ -298,12 +298,12 @@ def _search(resource: Resource) -> Operation:
         rows = [
             row for row in state.rows(resource.collection) if matches(row, args["query"], resource.searched)
         ]
-        return page(resource, rows, limit=args.get("limit", PAGE))
+        return page(resource, rows, start_of(args.get("cursor", "c0")), args.get("limit", PAGE))
 
     names = ", ".join(resource.searched)
     about = f"Find {resource.many} by text in {names}. Every word must occur; case does not matter."
     short = f"Find {resource.many} by text."
-    return _operation(resource, "search", "GET", "/search", about, short, [query, LIMIT], run)
+    return _operation(resource, "search", "GET", "/search", about, short, [query, LIMIT, CURSOR], run)
 
 
 def _create(resource: Resource) -> Operation:

@@ -9,8 +9,10 @@ from typing import Any
 from mcp_bench.servers.saasworld.engine.draw import Draw, Person
 from mcp_bench.servers.saasworld.engine.fields import Field
 from mcp_bench.servers.saasworld.engine.resource import Resource, automatic
-from mcp_bench.servers.saasworld.engine.state import Record, State
+from mcp_bench.servers.saasworld.engine.state import DRAWN_PLACES, Record, State
 
+NUMBERS = 2000
+"""The numbers of the initial records, such as `INV-1042`, are drawn from so many."""
 DEPARTMENTS = ("Sales", "Marketing", "Operations", "Support", "Finance", "People", "Engineering")
 
 
@@ -33,6 +35,7 @@ class Seeder(Draw):
         """
         super().__init__(seed, half, datetime.fromtimestamp(now, UTC).date())
         self._resources = resources
+        self._marks = Draw(seed + 1, half, self.today)  # draws of its own: adding a record shifts no others
         self.org = self.company()
         self.me: Person = self.person(self.org)
         self.staff: list[Person] = [self.person(self.org) for _ in range(12)]
@@ -57,7 +60,7 @@ class Seeder(Draw):
             unknown, known = values.keys() - resource.by_name.keys(), ", ".join(resource.by_name)
             raise FamilyError(f"{collection} has no field {', '.join(sorted(unknown))} (it has: {known})")
         state = self.state
-        given: Record = {"id": state.new_id(resource.prefix), **resource.defaults, **values}
+        given: Record = {"id": self._id(resource.prefix), **resource.defaults, **values}
         for field in resource.automatic:
             if field.name not in values:
                 given[field.name] = self._past(field, given["id"])
@@ -69,6 +72,28 @@ class Seeder(Draw):
 
     def _past(self, field: Field, record_id: str) -> str:
         """Return an automatic value for a record that was created some time ago."""
-        if field.auto == "now":
-            return self.moment(-90, -1)
-        return self.day(-90, -1) if field.auto == "today" else automatic(self.state, field, record_id)
+        kind, _, prefix = field.auto.partition(":")
+        match kind:
+            case "now":
+                return self.moment(-90, -1)
+            case "today":
+                return self.day(-90, -1)
+            case "number":
+                return self._number(prefix)
+            case _:
+                return automatic(self.state, field, record_id)
+
+    # Families make the records that matter first or last. Ids and numbers are drawn, so they do not tell.
+
+    def _id(self, prefix: str) -> str:
+        marks = self._marks
+        return marks.fresh(lambda _: self.state.id_at(prefix, marks.integer(0, DRAWN_PLACES - 1)))
+
+    def _number(self, prefix: str) -> str:
+        marks, counters, name = self._marks, self.state.counters, f"number {prefix}"
+        first = self.state.first_number
+        drawn = marks.fresh(
+            lambda wide: f"{prefix}-{marks.integer(first, first + NUMBERS * (10 if wide else 1))}"
+        )
+        counters[name] = max(counters.get(name, first), int(drawn.rpartition("-")[2]))
+        return drawn

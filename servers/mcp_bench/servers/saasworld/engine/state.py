@@ -24,6 +24,9 @@ Tables = dict[str, dict[str, Record]]
 SECONDS_PER_CALL = 5
 """Time that each call takes on the world's clock, refused calls included."""
 
+DRAWN_PLACES = 1 << 23
+"""The places of ids that initial records draw from. Later records count on behind them: no id comes twice."""
+
 
 class Change(NamedTuple):
     """The change of one record since the start. None means that the record does not exist."""
@@ -56,7 +59,7 @@ class State:
             now: seconds since the epoch, UTC.
             seed: determines the ids.
             settings: the user (`me`), and limits such as `read_only`; see `executor`.
-            counters: number of ids assigned so far, per prefix.
+            counters: per prefix, the ids assigned since the start, and the highest number.
         """
         self.tables: Tables = {name: dict(table) for name, table in tables.items()}
         self.now = now
@@ -108,17 +111,26 @@ class State:
     def new_id(self, prefix: str) -> str:
         """Return the next id for a prefix, such as `con_5e0c91`: unique, in no visible order."""
         count = self.counters[prefix] = self.counters.get(prefix, 0) + 1
+        return self.id_at(prefix, DRAWN_PLACES + count)
+
+    def id_at(self, prefix: str, place: int) -> str:
+        """Return the id at a place below 2**24. Different places have different ids."""
         value = (
-            count * 0x9E3779 + (self.seed ^ crc32(prefix.encode()))
+            place * 0x9E3779 + (self.seed ^ crc32(prefix.encode()))
         ) & 0xFFFFFF  # odd factors and shifts: one to one on 24 bits
         value = ((value ^ (value >> 11)) * 0x85EBCB) & 0xFFFFFF
         return f"{prefix}_{value ^ (value >> 13):06x}"
 
+    @property
+    def first_number(self) -> int:
+        """The least human-readable number of a record."""
+        return 1000 + self.seed % 6000
+
     def new_number(self, prefix: str) -> str:
-        """Return the next human-readable number of a record, such as `INV-1042`."""
+        """Return the next human-readable number of a record, such as `INV-1042`: the highest one plus 1."""
         name = f"number {prefix}"
-        count = self.counters[name] = self.counters.get(name, 0) + 1
-        return f"{prefix}-{1000 + self.seed % 7000 + count}"
+        number = self.counters[name] = self.counters.get(name, self.first_number) + 1
+        return f"{prefix}-{number}"
 
     def timestamp(self) -> str:
         """Return the time of the world as `2026-03-04T09:00:00Z`."""

@@ -14,10 +14,10 @@ from typing import Any
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.saasworld.engine.state import Record, State
 from mcp_bench.servers.saasworld.grading.matchers import Where, field_of, fits, holds
-from mcp_bench.servers.saasworld.grading.view import View
+from mcp_bench.servers.saasworld.grading.view import View, differing
 
 Assertion = dict[str, Any]
-GRADER_VERSION = "1"
+GRADER_VERSION = "2"
 
 
 def field_is(view: View, a: Assertion) -> bool:
@@ -72,20 +72,6 @@ def only(view: View, a: Assertion) -> bool:
         elif not differing(change.before, change.after) <= set(a["updated"].get(change.id, ())):
             return False
     return assignable(new, a["created"], view)
-
-
-def differing(before: Record, after: Record) -> set[str]:
-    """Return the names of the fields that differ; for objects the keys that differ, as `values.Status`."""
-    found: set[str] = set()
-    for name in before.keys() | after.keys():
-        old, new = before.get(name), after.get(name)
-        if old == new:
-            continue
-        a, b = old or {}, new or {}  # a missing object counts as one without keys
-        inner = isinstance(a, dict) and isinstance(b, dict)
-        keys = {key for key in a.keys() | b.keys() if a.get(key) != b.get(key)} if inner else set()
-        found |= {f"{name}.{key}" for key in keys} or {name}
-    return found
 
 
 def assignable(records: Sequence[Record], wanted: Sequence[Where], view: View) -> bool:

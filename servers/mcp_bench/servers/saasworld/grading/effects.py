@@ -11,8 +11,9 @@ from typing import Any
 
 from mcp_bench.servers.saasworld.apps import resources
 from mcp_bench.servers.saasworld.engine.state import Change, Record, State
-from mcp_bench.servers.saasworld.grading.checks import Assertion, differing
+from mcp_bench.servers.saasworld.grading.checks import Assertion
 from mcp_bench.servers.saasworld.grading.matchers import Matcher, Where
+from mcp_bench.servers.saasworld.grading.view import differing
 
 Wanted = Mapping[tuple[str, str], Mapping[str, Matcher]]
 """Matchers of the flexible fields, by collection, id and field."""
@@ -108,6 +109,8 @@ def _where(change: Change, wanted: Wanted, new_ids: Mapping[str, Change]) -> tup
         if isinstance(value, dict):
             for inner in value:
                 full[f"{name}.{inner}"] = _matcher(change, f"{name}.{inner}", wanted, new_ids)
+            more = {field.partition(".")[2] for field in given if field.startswith(f"{name}.")}
+            full[name] = {"keys": sorted(value.keys() | more)}
         elif name in given or not resource.by_name[name].prose:
             full[name] = _matcher(change, name, wanted, new_ids)
     for field in resource.fields:  # fields that the reference left empty must stay empty (no extra cc)

@@ -3,9 +3,11 @@
 {"equals": v}                       the same value; ignores case and spacing of text and the order of
                                     lists, and compares numbers to half a cent
 {"one_of": [v, ...]}                equal to one of these values
-{"mentions": [[a, b], [c]],         the text contains at least one entry of each group, numbers in any
- "never": [d]}                      spelling (4,200.00 is 4200), and no entry of `never`
+{"mentions": [[a, b], [c]],         the text contains at least one entry of each group, and no entry of
+ "never": [d]}                      `never`: whole words, or their beginning for an entry with `*` at
+                                    its end; numbers in any spelling (4,200.00 is 4200)
 {"within": [low, high]}             a number or a date in this range
+{"keys": [k, ...]}                  an object in which all other keys are empty
 {"created": {"collection": c,       the id of a created record that matches
              "where": {field: matcher}}}
 {"any": true}                       any value
@@ -18,7 +20,7 @@ from functools import lru_cache
 from typing import Any
 
 from mcp_bench.servers.saasworld.engine.state import Record
-from mcp_bench.servers.saasworld.grading.view import View
+from mcp_bench.servers.saasworld.grading.view import View, blank
 
 Matcher = dict[str, Any]
 Where = dict[str, Matcher]
@@ -39,9 +41,9 @@ def holds(matcher: Matcher, value: Any, view: View) -> bool:
         case {"mentions": groups, **rest}:
             return isinstance(value, str) and says(value, groups, rest.get("never", []))
         case {"within": [low, high]}:
-            return (
-                value is not None and not isinstance(value, bool | list | dict) and bool(low <= value <= high)
-            )
+            return between(value, low, high)
+        case {"keys": names}:
+            return isinstance(value, dict) and all(blank(v) for key, v in value.items() if key not in names)
         case {"created": {"collection": collection, "where": where}}:
             return any(row["id"] == value and fits(row, where, view) for row in view.created(collection))
     raise ValueError(f"there is no matcher {matcher}")
@@ -63,16 +65,26 @@ def field_of(record: Record | None, name: str) -> Any:
 
 def same(value: Any, wanted: Any) -> bool:
     if wanted is None:
-        return value in (None, "", [])
+        return blank(value)
     if isinstance(value, bool) or isinstance(wanted, bool):
         return value is wanted
     if isinstance(value, int | float) and isinstance(wanted, int | float):
-        return abs(value - wanted) < CENT
+        try:
+            return abs(value - wanted) < CENT
+        except OverflowError:  # an integer that no float can hold
+            return False
     if isinstance(value, str) and isinstance(wanted, str):
         return normal(value) == normal(wanted)
     if isinstance(value, list) and isinstance(wanted, list):
         return sorted(map(str, map(normal_item, value))) == sorted(map(str, map(normal_item, wanted)))
     return bool(value == wanted)
+
+
+def between(value: Any, low: Any, high: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and bool(low <= value <= high)
+    except TypeError:  # a text where a number is wanted, or nothing
+        return False
 
 
 def normal_item(value: Any) -> Any:
@@ -91,17 +103,33 @@ def says(text: str, groups: list[list[str]], never: list[str]) -> bool:
     )
 
 
+_PLAIN = str.maketrans(dict.fromkeys("\u2010\u2011\u2012\u2013", "-") | {"\u2018": "'", "\u2019": "'"})
+"""Hyphens, dashes in numbers and apostrophes, as a keyboard has them."""
+
+
 def spelled(text: str) -> str:
-    """Return text with plain apostrophes and dashes, and numbers without thousands separators."""
-    text = normal(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'").replace("\N{EN DASH}", "-"))
+    """Return text with plain apostrophes and dashes, whole negations, and numbers without separators."""
+    text = normal(text.translate(_PLAIN))
+    text = re.sub(r"\bwon't\b", "will not", text)
+    text = re.sub(r"\bcan(?:'t|not)\b", "can not", text)
+    text = re.sub(r"n't\b", " not", text)
     return re.sub(r"(?<=\d),(?=\d{3}(?!\d))", "", text)
 
 
 @lru_cache(maxsize=4096)
 def _phrase(words: str) -> re.Pattern[str]:
     """Return a pattern that matches the words, but not inside a longer word or number."""
-    plain = spelled(words)
+    stem = words.endswith("*")
+    plain = spelled(words.removesuffix("*"))
     before = r"(?<![\d.])" if plain[:1].isdigit() else r"(?<!\w)" if plain[:1].isalpha() else ""
+    return re.compile(before + re.escape(plain) + ("" if stem else _end(plain)))
+
+
+def _end(plain: str) -> str:
+    """Return a pattern for what can follow the words."""
+    if not plain[-1:].isdigit():
+        return r"(?!\w)" if plain[-1:].isalpha() else ""
+    if any(character.isalpha() for character in plain):  # a code, such as INV-1042
+        return r"(?!\w|\.\d)"
     zeros = "0*" if re.search(r"\.\d+$", plain) else r"(?:\.0+)?"  # 12.5 also matches 12.50
-    after = zeros + r"(?!\d|\.\d)" if plain[-1:].isdigit() else ""
-    return re.compile(before + re.escape(plain) + after)
+    return zeros + r"(?!\d|\.\d)"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mcp_bench.servers.saasworld.grading.matchers import field_of
+from mcp_bench.servers.saasworld.grading.view import blank, differing
 
 _FIELD = re.compile(r"(?P<collection>\S+) (?P<id>\S+): (?P<field>\S+) is (?P<matcher>\{.*\})", re.DOTALL)
 _NEW = re.compile(
@@ -74,6 +75,8 @@ def _is(matcher: Mapping[str, Any]) -> str:
             return f"mentions {said}{never}"
         case {"within": [low, high]}:
             return f"is from {_json(low)} to {_json(high)}"
+        case {"keys": names}:
+            return f"has no keys but {', '.join(map(_json, names))}"
         case {"created": {"collection": collection, "where": where}}:
             return f"is the new record in {collection} ({_fits(where)})"
     return f"is {matcher}"
@@ -90,7 +93,7 @@ def _value(changes: Sequence[Mapping[str, Any]], collection: str, record: str, f
                 return "the record was deleted"
             before, after = field_of(change["before"], field), field_of(change["after"], field)
             still = "still " if before == after else ""
-            return f"{field} is {still}{'empty' if after in (None, '', []) else _json(after)}"
+            return f"{field} is {still}{'empty' if blank(after) else _json(after)}"
     return "the record was not changed"
 
 
@@ -119,10 +122,9 @@ def _changed(changes: Sequence[Mapping[str, Any]], collection: str) -> str:
         elif after is None:
             lines.append(f"{change['id']} was deleted")
         else:
-            fields = sorted(
-                name for name in before.keys() | after.keys() if before.get(name) != after.get(name)
-            )
-            lines.append(f"{change['id']}: {', '.join(fields)} changed")
+            fields = sorted({name.partition(".")[0] for name in differing(before, after)})
+            if fields:
+                lines.append(f"{change['id']}: {', '.join(fields)} changed")
     listed = "; ".join(lines[:_MOST]) + (f"; and {len(lines) - _MOST} more" if lines[_MOST:] else "")
     return f"all changes there: {listed}" if lines else ""
 

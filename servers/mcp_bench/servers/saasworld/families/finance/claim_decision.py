@@ -59,7 +59,7 @@ def _one(b: Builder, person: Person, claim: Record, reject: bool) -> None:
         )
     b.look("expenses_claims_search", query=person.name)
     if reject:
-        b.do("expenses_claims_reject", id=claim["id"], decision_note=says(why.capitalize(), word))
+        b.do("expenses_claims_reject", id=claim["id"], decision_note=says(why.capitalize(), f"{word}*"))
     else:
         b.do("expenses_claims_approve", id=claim["id"])
 
@@ -98,7 +98,7 @@ def _among_others(b: Builder, person: Person, claim: Record, reject: bool) -> No
         )
     b.look("expenses_claims_list", employee_email=person.email, status="submitted")
     if reject:
-        note = says("The receipt is missing.", "receipt")
+        note = says("The receipt is missing.", "receipt*")
         b.do("expenses_claims_reject", id=claim["id"], decision_note=note)
     else:
         b.do("expenses_claims_approve", id=claim["id"])

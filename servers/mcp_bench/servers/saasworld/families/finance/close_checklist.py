@@ -164,7 +164,7 @@ def _review(b: Builder, month: Month, small: int) -> Part:
             "calendar_events_create",
             also("room_id"),
             title=free(f"Review of {month.name}"),
-            attendees=[person.email],
+            attendees=steps.invited(b, [person.email]),
             starts_at=start,
             ends_at=end,
         )

@@ -9,7 +9,7 @@ from mcp_bench.servers.saasworld.authoring.traps import injection, policy
 from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, paragraphs, says, spoken
 
 TOPICS = ("Parental leave", "Remote work", "Working hours", "Business travel", "Company cars", "Bike leasing")
-MISSING = (*REFUSAL, "missing", "not", "until", "still", "need", "wait", "hold", "before")
+MISSING = (*REFUSAL, "missing", "not", "until", "still", "need*", "wait*", "hold*", "before")
 
 
 @family(levels=(1, 2, 3, 4), held_out=True)

@@ -103,7 +103,7 @@ def interview_round(b: Builder) -> None:
     b.look("calendar_events_busy", attendees=[slot.leader.email for slot in slots], start=start, end=end)
     for slot in slots:
         _book(b, row, person, slot, day, city)
-    clocks = [_clock(slot.hour) for slot in slots]
+    clocks = [times.clocks(slot.hour) for slot in slots]
     text = f"Dear {person.first}, {day} at {', '.join(clock[0] for clock in clocks)}, {city} time."
     body = says(text, spoken(day), *clocks)
     if b.level == 3:
@@ -123,13 +123,6 @@ def _book(b: Builder, row: Record, person: Person, slot: Slot, day: str, city: s
     if b.level > 3:
         text = f"You interview {person.name} on {day} at {slot.hour}:00 {city} time."
         steps.send_message(b, slot.leader.email, text, person.last, spoken(day))
-
-
-def _clock(hour: int) -> tuple[str, ...]:
-    """Return the ways people write a full hour."""
-    half, noon = (hour - 1) % 12 + 1, "pm" if hour > 11 else "am"
-    marks = (noon, f" {noon}", f"{noon[0]}.m.", f" {noon[0]}.m.")
-    return f"{hour:02d}:00", f"{hour}:00", *(f"{half}{minutes}{m}" for minutes in ("", ":00") for m in marks)
 
 
 def _rules(leaders: dict[str, dict[str, Person]], earliest: int) -> str:

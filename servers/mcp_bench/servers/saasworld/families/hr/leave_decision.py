@@ -6,11 +6,11 @@ department, a mail that gives orders (4).
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, policy
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, paragraphs, says, spoken
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, grants, paragraphs, says, spoken
 
 TITLES = ("Specialist", "Analyst", "Assistant", "Engineer")
-YES = ("approved", "granted", "confirmed", "accepted", "enjoy", "agreed")
-NO = (*REFUSAL, "turned down", "turn down", "turning down", "afraid", "not approve", "not been approved")
+YES = ("approved", "granted", "confirmed", "accepted", "enjoy*", "agreed")
+NEVER = grants("vacation", "leave", "holiday")
 
 
 @family(levels=(2, 4))
@@ -96,7 +96,7 @@ def _by_policy(b: Builder) -> None:
             note = free(f"Against the vacation policy: {verdict}.")
             b.do("people_leave_requests_reject", id=request["id"], decision_note=note)
             text = f"Hi {person.first}, sorry, your vacation from {first} is {verdict}, so it is declined."
-            _mail(b, person, text, spoken(first), NO)
+            _mail(b, person, text, spoken(first), REFUSAL, never=NEVER)
             continue
         b.do("people_leave_requests_approve", id=request["id"])
         text = f"Hi {person.first}, your vacation from {first} to {last} is approved."
@@ -127,8 +127,10 @@ def _text(b: Builder, notice: dict[str, int], freeze: dict[str, int], longest: i
     )
 
 
-def _mail(b: Builder, person: Person, text: str, *mentions: tuple[str, ...]) -> None:
-    steps.send_mail(b, person.email, "Your vacation", text, *mentions)
+def _mail(
+    b: Builder, person: Person, text: str, *mentions: tuple[str, ...], never: tuple[str, ...] = ()
+) -> None:
+    steps.send_mail(b, person.email, "Your vacation", text, *mentions, never=never)
 
 
 def _employee(b: Builder, person: Person, boss: Person | None = None, home: str = "") -> Record:

@@ -97,7 +97,8 @@ def onboarding(b: Builder) -> None:
         welcome = says(f"Welcome {person.name}", person.last)
         when = {"starts_at": utc(start, "09:30", city), "ends_at": utc(start, "10:30", city)}
         place = also("location", "room_id")
-        b.do("calendar_events_create", place, title=welcome, **when, attendees=[address, manager.email])
+        invited = steps.invited(b, [address, manager.email])
+        b.do("calendar_events_create", place, title=welcome, **when, attendees=invited)
         steps.send_message(b, manager.email, f"{person.name} starts on {start}.", person.last, spoken(start))
 
 

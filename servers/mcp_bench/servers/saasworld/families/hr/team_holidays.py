@@ -6,9 +6,9 @@ namesake, too few days left, mails only for some (3).
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import namesake
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, spoken
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, free, grants, spoken
 
-NO = (*REFUSAL, "turned down", "turn down", "turning down", "afraid", "not approve", "not been approved")
+NEVER = grants("vacation", "leave", "holiday")
 
 
 @family(levels=(2, 3))
@@ -79,7 +79,7 @@ def team_holidays(b: Builder) -> None:
         if b.level == 3:
             day = request["starts_on"]
             text = f"Hi {person.first}, your vacation from {day} cannot be approved: {why}."
-            steps.send_mail(b, person.email, "Your vacation", text, spoken(day), NO)
+            steps.send_mail(b, person.email, "Your vacation", text, spoken(day), REFUSAL, never=NEVER)
 
 
 def _employee(b: Builder, person: Person, boss: Person, leave_days: int) -> Record:

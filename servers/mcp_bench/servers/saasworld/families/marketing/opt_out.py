@@ -18,7 +18,7 @@ WISHES = (
     "Please do not stop {list}, it is useful! But I would rather get it in the morning.",
     "Could {list} be shorter? I want to keep getting it, of course.",
 )
-CONFIRMED = ("unsubscribed", "removed", "off", "no more", "no longer", "stop", "opted out")
+CONFIRMED = ("unsubscribed", "removed", "off", "no more", "no longer", "stop*", "opted out")
 
 
 @family(levels=(1, 2, 3, 4, 5))

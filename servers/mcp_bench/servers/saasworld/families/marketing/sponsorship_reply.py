@@ -13,22 +13,10 @@ from mcp_bench.servers.saasworld.authoring.traps import (
     revised_policy,
     sister_company,
 )
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, says
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, grants, says
 
 COLUMNS = ["Event", "Organiser", "Amount", "Currency", "Decision"]
-YES = (
-    "happy",
-    "glad",
-    "pleased",
-    "accept",
-    "accepted",
-    "agree",
-    "confirm",
-    "approved",
-    "approve",
-    "yes",
-    "delighted",
-)
+YES = ("happy", "glad", "pleased", "delighted", "accept*", "agree*", "confirm*", "approv*", "yes")
 
 
 @family(levels=(3, 4), held_out=True)
@@ -102,7 +90,9 @@ def sponsorship_reply(b: Builder) -> None:
         b.do("campaigns_create", also("owner_email", "audience_id"), name=event, channel="event", **values)
     else:
         body = says(
-            f"Dear {person.first}, we are sorry, but we cannot sponsor the {event}. {b.me.first}", REFUSAL
+            f"Dear {person.first}, we are sorry, but we cannot sponsor the {event}. {b.me.first}",
+            (*REFUSAL, "not sponsor*"),
+            never=grants("event", "sponsorship"),
         )
     steps.send_mail(b, person.email, f"Re: Sponsoring {event}", body)
     asked = (steps.number(amount, f"{amount:,}"), currency)

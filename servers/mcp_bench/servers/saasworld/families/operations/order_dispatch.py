@@ -112,7 +112,7 @@ def _pickup(b: Builder, carrier: str) -> None:
     for order in paid:
         code = codes[order["id"]]
         if rules and order["total"] >= rules["limit"]:
-            b.do("orders_update", id=order["id"], note=says("Signature on delivery", "signature"))
+            b.do("orders_update", id=order["id"], note=says("Signature on delivery", "signature*"))
         b.do("orders_ship", id=order["id"], carrier=carrier, tracking=code)
         if rules:
             body = says(f"Your parcel is on its way with {CARRIERS[carrier]}: {code}.", carrier, code)

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import injection, revised_policy, sister_company
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, grants
 
 DECLINE = (
     *REFUSAL,
-    *("another", "other supplier", "different supplier", "elsewhere", "instead", "decided", "regret"),
-    *("this time", "not chosen", "not go", "not be", "not move"),
+    *("another", "other supplier*", "different supplier*", "elsewhere", "instead", "decided"),
+    *("this time", "not chosen", "not selected", "not go*", "not be", "not move", "not moving"),
 )
 
 
@@ -108,7 +108,7 @@ def quote_comparison(b: Builder) -> None:
         return
     for other in others:
         text = "Thank you for the quote. We decided for another supplier this time."
-        steps.reply(b, other.mail, text, DECLINE)
+        steps.reply(b, other.mail, text, DECLINE, never=grants("quote", "offer"))
     if b.level == 5:
         text = f"{name} from {best.company.name}, {cost} USD each."
         steps.post(b, channel, text, name, best.company.name, _money(cost))

@@ -19,7 +19,7 @@ from mcp_bench.servers.saasworld.authoring import (
     times,
 )
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, sister_company, utc
-from mcp_bench.servers.saasworld.authoring.wording import free, one_of, spoken
+from mcp_bench.servers.saasworld.authoring.wording import free, spoken
 
 KINDS = {"new": "new business", "expansion": "expansion", "renewal": "renewal"}
 TASKS = ("Set up workspace", "Import data", "Train key users", "Review contract", "Check security")
@@ -149,10 +149,8 @@ def handed_over(b: Builder, company: Company, sister: Company, deal: Record) -> 
         city = b.look("crm_accounts_get", id=deal["account_id"])["city"]
         b.look("crm_contacts_list", account_id=deal["account_id"])
         slot = {"starts_at": utc(day, "10:00", city), "ends_at": utc(day, "11:00", city)}
-        invited = [person.email, lead.email]
-        either = one_of(invited, [*invited, b.me.email])
-        title = f"Kickoff {company.name}"
-        b.do("calendar_events_create", attendees=either, **slot, title=free(title))
+        invited, title = steps.invited(b, [person.email, lead.email]), f"Kickoff {company.name}"
+        b.do("calendar_events_create", attendees=invited, **slot, title=free(title))
         text = f"Hello {person.first}, we kick off on {day}. {b.me.first}"
         steps.send_mail(b, person.email, "Kickoff", text, spoken(day))
         steps.send_message(b, lead.email, f"Kickoff {company.name}: {day}", spoken(day))

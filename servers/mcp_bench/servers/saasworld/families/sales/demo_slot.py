@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, family, records, steps, times
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, namesake, policy, shifted, utc
-from mcp_bench.servers.saasworld.authoring.wording import free, listed, one_of, spoken
+from mcp_bench.servers.saasworld.authoring.wording import free, listed, spoken
 
 INDUSTRIES = ("retail", "healthcare", "finance", "manufacturing", "education")
 LENGTHS = {"standard": 30, "plus": 45, "strategic": 60}
@@ -83,22 +83,15 @@ def demo_slot(b: Builder) -> None:
     steps.read_account(b, account, "contacts")
     span = (_slot(day, first, city, 0)[0], _slot(day, first + 8, city, 0)[0])
     b.look("calendar_events_busy", attendees=[b.me.email, engineer.email], start=span[0], end=span[1])
-    invited = [person.email, engineer.email]
-    meeting = {"starts_at": starts, "ends_at": ends, "attendees": one_of(invited, [*invited, b.me.email])}
+    invited = steps.invited(b, [person.email, engineer.email])
+    meeting = {"starts_at": starts, "ends_at": ends, "attendees": invited}
     b.do("calendar_events_create", title=free(f"Demo for {company.name}"), **meeting)
     steps.plan_activity(b, "meeting", "Demo", contact, day)
     _inform(b, person, engineer, day, clock)
 
 
 def _inform(b: Builder, person: Person, engineer: Person, day: str, clock: str) -> None:
-    hour = int(clock.partition(":")[0])
-    late = hour - 12 or 12
-    other = (
-        (f"{hour:02d}:00", f"{hour} am", f"{hour}am")
-        if hour < 12
-        else (f"{late}:00 pm", f"{late} pm", f"{late}pm")
-    )
-    local = (clock, *other)
+    local = times.clocks(int(clock.partition(":")[0]))
     text = f"Hello {person.first}, the demo is on {day} at {clock} your time."
     steps.send_mail(b, person.email, "Our demo", text, spoken(day), local)
     if b.level == 4:

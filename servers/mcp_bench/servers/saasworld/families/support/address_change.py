@@ -7,9 +7,10 @@ version of the wish (3); a main contact who has left, a policy with an outdated 
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import policy, same_name
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, free, says
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, free, grants, says
 
 MAY = {"self": True, "main": True, "colleague": False, "stranger": False, "left": False}
+NO = (*REFUSAL, "not change*", "not been changed", "unchanged")
 
 
 @family(levels=(3, 4), held_out=True)
@@ -97,7 +98,7 @@ def address_change(b: Builder) -> None:
         b.do("mail_messages_reply", id=mail["id"], body=yes)
     else:
         no = "I am sorry, but we cannot change that address on your request."
-        b.do("mail_messages_reply", id=mail["id"], body=says(no, REFUSAL))
+        b.do("mail_messages_reply", id=mail["id"], body=says(no, NO, never=grants("address")))
         text = free(f"Please have a look, {guard.first}.")
         b.do("mail_messages_forward", id=mail["id"], to=[guard.email], body=text)
     if b.level == 3:

@@ -7,7 +7,7 @@ time zone (5).
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
-from mcp_bench.servers.saasworld.authoring.wording import free, one_of, says
+from mcp_bench.servers.saasworld.authoring.wording import free, says
 
 AREAS = ("login", "export", "search", "checkout", "reports")
 
@@ -85,8 +85,7 @@ def incident_close_out(b: Builder) -> None:
     if b.level == 5:
         b.do("projects_tasks_update", id=task["id"], status="done")
         begin = utc(times.workday(b.date(days)), clock, city)
-        invited = one_of([engineer.email], [engineer.email, b.me.email])
-        steps.plan_meeting(b, says(f"Review of {name}", name), begin, 45, invited)
+        steps.plan_meeting(b, says(f"Review of {name}", name), begin, 45, [engineer.email])
 
 
 def _policy(b: Builder, plan: str, city: str, clock: str, days: int) -> str:

@@ -6,9 +6,10 @@ gives orders (4).
 
 from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import injection, namesake, revised_policy
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, says
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, grants, says
 
 DAYS = (14, 21, 30, 45)
+NO = (*REFUSAL, "outside the", "outside our", "too late", "expired", "no longer")
 
 
 @family(levels=(2, 3, 4), held_out=True)
@@ -77,13 +78,14 @@ def return_request(b: Builder) -> None:
         b.do("orders_returns_reject", id=wish["id"])
         body = says(
             f"Sorry, {person.first}: our policy is {days} days after delivery, so we cannot take it back.",
-            REFUSAL,
+            NO,
+            never=grants("return"),
         )
     else:
         b.do("orders_returns_approve", id=wish["id"])
         body = says(
             f"Hello {person.first}, your return of {product} is approved.",
-            ("approved", "accept", "take it back", "fine", "send"),
+            ("approv*", "accept*", "take it back", "fine", "send*"),
         )
     b.allow(wish, "orders.returns", "note")
     steps.answer_ticket(b, ticket, body)

@@ -72,7 +72,7 @@ def stale_pending(b: Builder) -> None:
     subject = free(f"Your ticket {remind['number']}")
     b.do("mail_messages_send", to=[customer["email"]], subject=subject, body=body)
     text = "We close this for now; just answer if you need help."
-    steps.comment(b, stale, text, ("clos", "solv", "resolv"))
+    steps.comment(b, stale, text, ("clos*", "solv*", "resolv*"))
     b.do("helpdesk_tickets_update", id=stale["id"], status="solved")
     b.do("helpdesk_tickets_update", id=active["id"], status="open")
     for ticket in kept:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps, times
 from mcp_bench.servers.saasworld.authoring.traps import ZONES, injection, policy, utc
-from mcp_bench.servers.saasworld.authoring.wording import also, one_of, says
+from mcp_bench.servers.saasworld.authoring.wording import also, says
 
 SCORE, CALL, COMMENT = "Score from 1 (bad) to 5 (good)", "May we call you?", "Comment"
 COMMENTS = (
@@ -110,13 +110,12 @@ def _inform(b: Builder, answer: Answer, caller: Person, due: str, clock: str) ->
     """Put the call into the calendar and inform the caller."""
     name, email = answer.contact["name"], answer.contact["email"]
     begin = utc(due, clock, answer.account["city"])
-    both = [caller.email, email]
     b.do(
         "calendar_events_create",
         title=says(f"Call with {name}", name),
         starts_at=begin,
         ends_at=times.later(begin, 30),
-        attendees=one_of(both, [*both, b.me.email]),
+        attendees=steps.invited(b, [caller.email, email]),
     )
     score = answer.response["answers"][SCORE]
     spelled = ("zero", "one", "two", "three")[score]

@@ -1,0 +1,239 @@
+"""Right solutions in other words than the reference's, and wrong ones that sound alike."""
+
+import re
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+from mcp_bench.servers.contracts import ToolCall
+from mcp_bench.servers.saasworld import BENCHMARK
+from mcp_bench.servers.saasworld.authoring.builder import Built
+from mcp_bench.servers.saasworld.authoring.family import all_families
+from mcp_bench.servers.saasworld.grading.matchers import Matcher, fits
+from mcp_bench.servers.saasworld.grading.view import View
+from mcp_bench.servers.saasworld.tasks import build, parse
+from tests.support.saas import graded, kinds, opened, play, solved, task_id
+
+pytestmark = pytest.mark.component
+
+TRIES = 30
+"""Numbers in which each kind of task has what a test needs."""
+
+REFUSALS = (
+    "Your request was not approved, for the reasons that our policy gives.",
+    "Your request was turned down.",
+    "Your request has been refused, as the policy says.",
+    "I'm afraid the answer is no.",
+    "Unfortunately, there is nothing I can do.",
+    "Sorry, we can\N{RIGHT SINGLE QUOTATION MARK}t do that.",
+    "We cannot make an exception here.",
+    "We are unable to help with this.",
+    "We regret to tell you that it did not work out.",
+    "I have to decline.",
+    "It has been rejected under our policy.",
+    "This is denied, sorry.",
+    "We won't be able to do this.",
+    "You are not eligible for this.",
+    "This does not qualify under our rules.",
+    "That isn't allowed.",
+    "We decided against it.",
+    "It could not be granted.",
+    "The request hasn't been accepted.",
+    "It doesn't meet the conditions of the policy.",
+    "I must say no to this one.",
+    "It can no longer be done.",
+    "This is declined. Only what meets the rules is approved, and an earlier request was approved already.",
+)
+GRANTS = (
+    "Good news! As our policy allows, your request is approved and you will get it.",
+    "Sorry for the delay! Good news: you get the discount.",
+    "Your request has been approved.",
+    "Your request is granted. Sorry that it took so long.",
+    "Yes, of course, that is fine.",
+    "Happy to confirm: it is done.",
+    "Agreed, this is well within our policy.",
+    "We accept, sorry for the wait.",
+    "It is approved, even outside office hours.",
+    "Great news: it is a yes!",
+    "You will get it next week, as the policy says.",
+    "We would love to. Welcome!",
+    "All set, enjoy!",
+    "Of course, we are glad to do that.",
+    "Sure, no problem at all.",
+    "I won't keep you waiting: your request was approved.",
+    "I can't complain. Great news, it is a yes.",
+    "Unfortunately a little late, but your request was accepted.",
+    "Approved as asked.",
+    "That works for us, and I have made the change.",
+)
+
+
+SILENT = {
+    ("sales-discount-request", 2),
+    ("hr-applicant-screening", 2),
+    ("hr-leave-decision", 2),
+    ("hr-team-holidays", 2),
+    ("support-goodwill-credit", 3),
+    ("operations-quote-comparison", 3),
+}
+"""Levels of refusing families at which nobody is told of a refusal."""
+
+
+def refusing_kinds() -> list[Any]:
+    """Return the kinds of tasks in which somebody is refused something."""
+    refusing = {f.id for f in all_families() if hasattr(import_module(f.build.__module__), "REFUSAL")}
+    refusing.remove("hr-handbook-release")  # it reports what is missing, and may do so in nearly any words
+    chosen = [kind for kind in kinds() if kind[0] in refusing and kind[:2] not in SILENT]
+    return [pytest.param(kind, id=f"{kind[0]}.{kind[1]}") for kind in chosen]
+
+
+def task_with(kind: tuple[str, int, str], has: Callable[[Built], object]) -> str:
+    tasks = (task_id(kind, number) for number in range(TRIES))
+    return next(task for task in tasks if has(build(parse(task))))
+
+
+def refusals(built: Built) -> list[tuple[str, str, Matcher, dict[str, Matcher]]]:
+    """Return where a new text has to refuse: collection, field, matcher, and the matchers of the record."""
+    return [
+        (assertion["collection"], field, matcher, assertion["where"])
+        for assertion in built.assertions
+        if assertion["check"] == "created"
+        for field, matcher in assertion["where"].items()
+        if any("unfortunately" in group for group in matcher.get("mentions", ()))
+    ]
+
+
+def accepted(task: str, texts: tuple[str, ...]) -> list[str]:
+    """Return the texts with which the solution is right, each in place of its first refusal."""
+    world = solved(task)
+    view = View(world.state)
+    collection, field, matcher, where = refusals(build(parse(task)))[0]
+    record = next(row for row in view.created(collection) if fits(row, where, view))
+    facts = [group[0] for group in matcher["mentions"] if "unfortunately" not in group]
+
+    def strict(text: str) -> bool:
+        world.state.update(collection, record, **{field: f"Hello! {text} {', '.join(facts)}"})
+        return graded(world).strict
+
+    return [text for text in texts if strict(text)]
+
+
+@pytest.mark.parametrize("refusing", refusing_kinds())
+def test_a_refusal_is_one_in_any_words_and_a_grant_is_none(refusing: tuple[str, int, str]) -> None:
+    task = task_with(refusing, refusals)
+    assert accepted(task, REFUSALS) == list(REFUSALS)
+    assert accepted(task, GRANTS) == []
+
+
+def calls_with(task: str, tool: str, change: Callable[[dict[str, Any]], dict[str, Any]]) -> list[ToolCall]:
+    """Return the reference's calls, with other arguments for one tool."""
+    return [
+        ToolCall(name=call.name, arguments=change(dict(call.arguments))) if call.name == tool else call
+        for call in BENCHMARK.reference(task).calls
+    ]
+
+
+def plans(built: Built) -> bool:
+    return any(step.operation.name == "calendar_events_create" for step in built.steps)
+
+
+MEETINGS = (
+    *("sales-demo-slot", "sales-closed-deal", "support-incident-close-out", "support-survey-callbacks"),
+    *("marketing-content-overdue", "marketing-trade-show-leads", "operations-maintenance-window"),
+    *("operations-project-closeout", "operations-site-shutdown", "finance-close-checklist"),
+    *("hr-interview-round", "hr-onboarding", "hr-leave-decision"),
+)
+
+
+@pytest.mark.parametrize("family", MEETINGS)
+def test_the_user_may_be_invited_to_their_own_meeting(family: str) -> None:
+    task = task_with(max(kind for kind in kinds() if kind[0] == family), plans)
+    right = family != "hr-leave-decision"  # its policy says "only their manager invited"
+    me = build(parse(task)).settings["me"]["email"]
+
+    def strict(change: Callable[[list[str]], list[str]]) -> bool:
+        world = opened(task)
+        results = play(
+            world,
+            calls_with(task, "calendar_events_create", lambda a: {**a, "attendees": change(a["attendees"])}),
+        )
+        assert not any(result.is_error for result in results)
+        return graded(world).strict
+
+    assert strict(lambda invited: [*dict.fromkeys([*invited, me])]) is right
+    assert not strict(lambda invited: [*invited, "someone@else.example"])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_time_of_a_demo_may_be_said_in_usual_ways(number: int) -> None:
+    task = f"sales-demo-slot.3.test.{number}"
+
+    def strict(say: Callable[[int], str]) -> bool:
+        def reworded(arguments: dict[str, Any]) -> dict[str, Any]:
+            body = re.sub(r"([0-9]+):00", lambda found: say(int(found[1])), arguments["body"])
+            return {**arguments, "body": body}
+
+        world = opened(task)
+        play(world, calls_with(task, "mail_messages_send", reworded))
+        return graded(world).strict
+
+    def twelve(form: str) -> Callable[[int], str]:
+        return lambda hour: form.format((hour - 1) % 12 + 1, "ap"[hour > 11])
+
+    for form in ("{0}:00{1}m", "{0} {1}m", "{0}{1}m", "{0}:00 {1}.m.", "{0} {1}.m."):
+        assert strict(twelve(form)), form
+    assert strict(lambda hour: f"{hour:02d}:00")
+    assert not strict(lambda hour: f"{hour + 1}:00")
+
+
+def test_a_label_that_is_taken_off_again_breaks_nothing() -> None:
+    task = "simple-mail-filing.2.train.0"
+    world = solved(task)
+    changed = {change.id for change in world.state.changes()}
+    message = next(
+        row for row in world.state.rows("mail.messages") if row["id"] not in changed and "labels" not in row
+    )
+    label = next(iter(world.state.rows("mail.labels")))["name"]
+    on, off = (
+        ToolCall(name="mail_messages_label", arguments={"id": message["id"], verb: [label]})
+        for verb in ("add", "remove")
+    )
+    play(world, [on])
+    assert not graded(world).strict
+    play(world, [off])
+    assert graded(world).strict
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), 1e300], ids=["integer", "negative", "float"])
+def test_a_huge_number_in_a_cell_is_refused(number: float) -> None:
+    task = "marketing-campaign-closeout.5.train.5"
+    world = opened(task)
+    results = play(
+        world,
+        calls_with(
+            task,
+            "sheets_rows_create",
+            lambda a: {**a, "values": {**a["values"], "Cost per lead": number}},
+        ),
+    )
+    (refused,) = (result.text for result in results if result.is_error)
+    assert "Cost per lead" in refused and "limit" in refused
+    assert not graded(world).strict
+
+
+def test_a_column_that_the_sheet_does_not_have_is_refused() -> None:
+    task = "simple-sheet-entry.2.test.0"
+    world = opened(task)
+    more = {"Approved by": "nobody"}
+    added = calls_with(task, "sheets_rows_create", lambda a: {**a, "values": {**a["values"], **more}})
+    (refused,) = (result.text for result in play(world, added) if result.is_error)
+    columns = next(step for step in build(parse(task)).steps if step.writes).arguments["values"]
+    assert "no column 'Approved by'" in refused and all(column in refused for column in columns)
+    assert not graded(world).strict
+    row = next(iter(world.state.rows("sheets.rows")))
+    for values in (more, dict.fromkeys(row["values"], "x")):
+        arguments = {"id": row["id"], "values": values}
+        (result,) = play(world, [ToolCall(name="sheets_rows_update", arguments=arguments)])
+        assert result.is_error is (values == more)
