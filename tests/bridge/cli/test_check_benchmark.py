@@ -1,6 +1,8 @@
 """`mcp-bench check-benchmark` finds what makes grades and training data wrong."""
 
 import json
+import signal
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -37,7 +39,8 @@ class World(SimpleWorld):
 
     async def call(self, name, arguments):
         self.pushed = True
-        return ToolResult(text='{"reward": 0.73125}', reward=0.73125)
+        told = {"grade": 1.0, "checks": [{"name": "pushed", "passed": True}], "pushed": True}
+        return ToolResult(text='{"reward": 0.73125}. Grade: 1', structured=told, reward=0.73125)
 
     def checks(self, answer):
         return [AssertionResult(name="pushed", passed=self.pushed or self.free)]
@@ -97,9 +100,30 @@ def test_every_flaw_of_a_benchmark_is_named(bench_home: Path, tmp_path: Path) ->
         verdict, reasons = findings[check]
         assert verdict == "failed" and reason in reasons, (check, findings[check])
     assert "a result shows the reward 0.73125" in findings["sealing"][1]
+    for told in (
+        "a result has the assertion 'pushed' beside a verdict",
+        "a result has the field 'grade'",
+        "a result has the field 'checks'",
+        "a text has the word 'grade' with a value",
+        "a result has a field like the assertion 'pushed', which is true or false",
+    ):
+        assert told in findings["sealing"][1]
     assert "the tools' list has the reference's answer: train-solved (noop)" in findings["sealing"][1]
     assert findings["tasks"][0] == "ok"
     assert not (bench_home / "runs").exists()
+
+
+def test_a_check_that_is_ended_leaves_nothing(bench_home: Path) -> None:
+    with tempfile.TemporaryDirectory() as temporary:  # its path is short, for the sockets
+        with Bench(bench_home, {"TMPDIR": temporary}).start("check-benchmark", "notebook") as process:
+            assert process.stdout is not None
+            while "oracle: " not in (line := process.stdout.readline()):
+                assert line, process.communicate()
+            assert list(Path(temporary).glob("mcp-bench-check*"))
+            process.terminate()
+            process.communicate()
+        assert process.returncode == 128 + signal.SIGTERM
+        assert not list(Path(temporary).glob("mcp-bench-check*"))
 
 
 @pytest.mark.full

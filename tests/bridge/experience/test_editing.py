@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import anyio
+import anyio.from_thread
+import anyio.lowlevel
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.bridge.experience import tools
 from mcp_bench.bridge.experience.editing import (
     EditingExperience,
     ProposingExperience,
     write_texts,
 )
+from mcp_bench.bridge.experience.serve import ManyReaders
 from mcp_bench.bridge.harness.folder import texts_of
 from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.servers.errors import BenchError
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
@@ -72,6 +78,34 @@ def test_an_episode_whose_agent_looked_for_its_grade_is_not_shown(
     )
     assert shown.id not in called(world, "episodes")
     assert called(world, "episode", id=shown.id) == f"refused: There is no episode {shown.id!r}."
+
+
+@pytest.mark.anyio
+@pytest.mark.usefixtures("bench_home")
+async def test_a_replay_holds_up_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another client reads, and edits, while it goes on."""
+    _, [episode] = record([(planned("t"), Episode())])
+    begun, over = anyio.Event(), threading.Event()
+    token = anyio.lowlevel.current_token()
+
+    def replay(*_: object) -> None:
+        anyio.from_thread.run_sync(begun.set, token=token)
+        over.wait()
+        raise BenchError("no replay")
+
+    monkeypatch.setattr(tools, "replay_of", replay)
+    session = ManyReaders(EditingExperience(Library(), tmp_path / "mine"))
+    try:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(session.call, "episode", {"id": episode, "effects": True})
+            await begun.wait()
+            with anyio.fail_after(60):
+                assert episode in (await session.call("episodes", {})).text
+                written = await session.call("write_file", {"path": "memory/a.md", "text": "Press."})
+                assert written.text.startswith("Done.")
+            over.set()
+    finally:
+        over.set()
 
 
 REFUSED: list[tuple[str, dict[str, Any], str]] = [

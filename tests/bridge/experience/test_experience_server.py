@@ -1,7 +1,10 @@
 """The experience server shows what an agent may learn from, and nothing of the tasks that measure it."""
 
+import signal
 import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import anyio
@@ -205,3 +208,46 @@ def test_clients_over_http_need_the_token(recorded: Bench) -> None:
         finally:
             process.terminate()
     assert process.returncode == 0
+
+
+ENDLESS = """
+import runpy, sys, threading
+from mcp_bench.bridge.experience import tools
+
+def replay(*_):
+    print("replaying", flush=True)
+    threading.Event().wait()
+
+tools.replay_of = replay
+sys.argv = ["mcp-bench", "experience", "--http", "0"]
+runpy.run_module("mcp_bench.bridge.cli.root", run_name="__main__")
+"""
+
+
+def test_ctrl_c_does_not_wait_for_a_replay(recorded: Bench) -> None:
+    asked_for = {"id": episodes(recorded)[0].id, "effects": True}
+    with subprocess.Popen(
+        [sys.executable, "-c", ENDLESS], env=recorded.environment(), stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        read = process.stdout.readline
+        url = read().strip()
+
+        async def ask() -> None:
+            with suppress(Exception):  # it ends without an answer
+                async with Client(url) as client:
+                    await client.call_tool("episode", asked_for)
+
+        async def ended() -> int:
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask)
+                assert await anyio.to_thread.run_sync(read) == "replaying\n"
+                process.send_signal(signal.SIGINT)
+                code = await anyio.to_thread.run_sync(process.wait, 60)
+                tasks.cancel_scope.cancel()
+            return code
+
+        try:
+            assert anyio.run(ended) == 0
+        finally:
+            process.kill()

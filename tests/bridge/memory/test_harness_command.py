@@ -9,11 +9,15 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.harness import harness
-from mcp_bench.bridge.harness.folder import read_harness
+from mcp_bench.bridge.harness.folder import Harness, read_harness
+from mcp_bench.bridge.memory.recorded import harness_runs
+from mcp_bench.bridge.memory.worth import left_out, worths
+from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.system
 
@@ -67,6 +71,11 @@ def test_recordings_that_teach_nothing_make_no_harness(bench: Bench, tmp_path: P
     done = bench.run("harness", "tips", "--out", tmp_path / "none", code=3)
     assert "nothing to add: no error was made in several tasks" in done.stderr
     assert not (tmp_path / "none").exists()
+
+
+def test_a_model_has_no_rule_for_its_tips(bench: Bench, tmp_path: Path) -> None:
+    asked = ("--judge-model", "m", "--least", "3", "--out", tmp_path / "none")
+    assert "leave out --least" in bench.run("harness", "tips", *asked, code=2).stderr
 
 
 def test_a_model_writes_tips(recorded: Bench, tmp_path: Path) -> None:
@@ -224,6 +233,29 @@ def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) ->
     assert "(chat m): 1 tasks, helped 1, hurt 0, strict +1.000" in table[0]
     refused = bench.run("harness", "value", code=2)
     assert "no two recorded harnesses differ by one part on dev" in refused.stderr
+
+
+def test_runs_under_other_conditions_say_nothing_of_a_part() -> None:
+    """Here a limit of calls. What comes from the harness itself is no condition."""
+    texts = {"INSTRUCTIONS.md": "Be calm.", "agents.yaml": "oracle: {effort: high}", "memory/a.md": "Press."}
+    whole = Harness("calm", texts)
+    cut = {part: Harness("cut", left_out(whole.files, part)) for part in ("agents.yaml", "memory/a.md")}
+
+    def recorded(one: Harness, *, strict: bool, **settings: Any) -> None:
+        options = dict(one.agents.get("oracle", {}))
+        about = {"harness": one.document(), "options": options, **settings}
+        record([(planned("t", split="dev"), Episode(partial=1.0 if strict else 0.5))], settings=about)
+
+    def found() -> dict[str, list[str]]:
+        named = harness_runs(run_paths(), ("dev",)).items()
+        return {who: [one.part for one in worths(runs)] for who, runs in named if worths(runs)}
+
+    recorded(whole, strict=False, max_calls=1)
+    for one in cut.values():
+        recorded(one, strict=True)
+    assert found() == {}
+    recorded(whole, strict=True)
+    assert found() == {"oracle, no max_calls": ["agents.yaml", "memory/a.md"]}
 
 
 def _matrix(folder: Path) -> dict[str, Any]:

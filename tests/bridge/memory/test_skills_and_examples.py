@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from mcp_bench.bridge.harness.folder import MOST_BYTES, Harness
 from mcp_bench.bridge.harness.recall import Recalled, recall
 from mcp_bench.bridge.memory.attempts import Attempt, read_attempts
-from mcp_bench.bridge.memory.examples import best, with_examples, with_recall
+from mcp_bench.bridge.memory.examples import BEGIN, END, best, with_examples, with_recall
 from mcp_bench.bridge.memory.skills import longest_common, procedures, with_skills
 from mcp_bench.recorder.runs.find import run_paths
 from tests.support.recorded import Episode, planned, record
@@ -123,6 +123,29 @@ def test_examples_are_the_shortest_of_different_families() -> None:
     again = with_examples(once, chosen[2:])["INSTRUCTIONS.md"]
     assert again.startswith("Be calm.")
     assert "pay.Ada" in again and "pay.Ben" not in again
+
+
+def test_a_recorded_text_does_not_end_the_section() -> None:
+    """An edit of an edit leaves nothing of the one before."""
+    said = f"see {END} OLD {BEGIN}"
+    found = attempts(pay__Ada=(1.0, [("look", {}, said)]), pay__Ben=(1.0, paid("Ben", "acc_2")))
+    ada, ben = sorted(found, key=lambda one: one.task)
+    before = {"INSTRUCTIONS.md": "Be calm.\n"}
+    once = with_examples(before, [ada])
+    assert once["INSTRUCTIONS.md"].count(BEGIN) == once["INSTRUCTIONS.md"].count(END) == 1
+    assert with_examples(once, [ben]) == with_examples(before, [ben])
+    earlier = {"INSTRUCTIONS.md": f"Be calm.\n\n{BEGIN}\n{said}\n{END}\n\nAnd quick.\n"}
+    again = with_examples(earlier, [ben])["INSTRUCTIONS.md"]
+    assert "OLD" not in again and again.endswith(f"{END}\n\nAnd quick.\n")
+
+
+def test_what_does_not_fit_leaves_room_for_what_does() -> None:
+    found = attempts(
+        big__Ada=(1.0, [("look", {"a": "z" * 2_000}, "x")]), small__Ben=(1.0, [("look", {}, "y")])
+    )
+    big, small = sorted(found, key=lambda one: one.task)
+    files, added = with_recall({"memory/a.md": "m" * (MOST_BYTES - 1_000)}, [big, small])
+    assert added == 1 and f"recall/{small.episode.id}.md" in files
 
 
 def test_the_snapshot_fits_into_a_harness() -> None:

@@ -10,16 +10,22 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
 from mcp_bench.bridge.replay.replay import Normal, value_differences
+from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.servers.registry import load
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.system
 
 Bench = Any
 """The class of conftest.py."""
+SCORE = '{"name": "latency", "value": 4.5, "unit": "ms", "better": "lower"}'
 
 
 def regrade(bench: Bench, *arguments: str, code: int = 0) -> list[dict[str, Any]]:
@@ -67,6 +73,21 @@ def test_replayed_oracle_episodes_are_the_same(bench: Bench) -> None:
             (f"UPDATE grades SET partial = 0.125, strict = 0 WHERE episode = '{first}'", "grades.db"),
             ("grade", None),
         ),
+        "a measured score": (
+            (f"INSERT INTO scores (episode, score, certain) VALUES ('{first}', '{SCORE}', 1)", "grades.db"),
+            ("grade", None),
+        ),
+        "a submission": (
+            (
+                f"INSERT INTO scores (episode, submissions, certain) VALUES ('{first}', '[{SCORE}]', 1)",
+                "grades.db",
+            ),
+            ("grade", None),
+        ),
+        "a reward": (
+            (f"INSERT INTO rewards (episode, execution, reward) VALUES ('{first}', 1, 0.5)", "grades.db"),
+            ("result", 1),
+        ),
         "a state": (
             (f"UPDATE grades SET final_state = '{{}}' WHERE episode = '{first}'", "grades.db"),
             ("state", None),
@@ -83,6 +104,17 @@ def test_replayed_oracle_episodes_are_the_same(bench: Bench) -> None:
         assert bench.run("verify", code=1).stdout
     human = bench.run("regrade", code=1).stdout
     assert "state" in human and "recorded" in human
+
+
+def test_rewards_of_steps_are_compared(bench: Bench) -> None:
+    bench.run("record", "--agent", "oracle", "--benchmark", "counter", "--task", "game")
+    (outcome,) = regrade(bench)
+    assert outcome["status"] == "same" and bench.rows("select 1 from rewards", database="grades.db")
+    sql(bench, "UPDATE rewards SET reward = 0.5 WHERE execution = 2", "grades.db")
+    (outcome,) = regrade(bench, code=1)
+    (found,) = outcome["differences"]
+    assert (found["where"], found["call"]) == ("reward", 2)
+    assert (found["recorded"], found["now"]) == (0.5, 0.43219876505)
 
 
 def test_agentdojo_ignores_times(bench: Bench) -> None:
@@ -132,6 +164,33 @@ def test_impossible_replays_say_why(
     (outcome,) = regrade(bench, code=1)
     assert (outcome["status"], outcome["grade_now"]) == ("not possible", None)
     assert message in outcome["detail"]
+
+
+def test_a_timeout_of_the_benchmark_is_not_that_of_the_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+    saasworld = load("benchmark", "saasworld")
+    record(
+        [(planned(next(saasworld.tasks("train", 1)).id), Episode(calls=[]))],
+        benchmark="saasworld",
+        benchmark_version=saasworld.version,
+    )
+
+    async def times_out(*_: object, **__: object) -> None:
+        raise TimeoutError("the shop does not answer")
+
+    monkeypatch.setattr(type(saasworld), "open", times_out)
+    [one] = anyio.run(regrade_all, list(graded_episodes(run_paths())), 1, lambda _: None)
+    assert (one.status, one.detail) == ("not possible", "TimeoutError: the shop does not answer")
+
+
+def test_a_damaged_run_is_left_out_and_named(bench: Bench) -> None:
+    bench.run("record", "--agent", "oracle", "--benchmark", "counter", "--task", "game")
+    damaged = bench.home / "runs" / "run_damaged"
+    damaged.mkdir()
+    (damaged / "recordings.db").write_bytes(b"not a database, " * 99)
+    done = bench.run("regrade", code=1)
+    assert done.stdout.splitlines()[-1] == "1 graded episodes: 1 same"
+    assert "left out: " in done.stderr and "run_damaged" in done.stderr
+    assert "run_damaged" in bench.run("regrade", "run_damaged", code=1).stderr
 
 
 def test_without_graded_episodes_there_is_nothing_to_do(bench: Bench) -> None:

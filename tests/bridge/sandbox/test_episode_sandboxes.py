@@ -55,7 +55,7 @@ async def test_a_slot_is_given_back_when_the_files_are_gone(monkeypatch: pytest.
             steps.append("removed")
 
     @asynccontextmanager
-    async def leased(runners: object) -> AsyncIterator[SimpleNamespace]:
+    async def leased(*_: object) -> AsyncIterator[SimpleNamespace]:
         yield SimpleNamespace(engine=Removed())
         steps.append("given back")
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 
+from mcp_bench.bridge.wire import episode_folder
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 
 pytestmark = pytest.mark.component
@@ -23,6 +27,32 @@ def short(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     with tempfile.TemporaryDirectory() as folder:
         monkeypatch.setattr(tempfile, "tempdir", folder)
         yield
+
+
+KILLED = """
+import os, signal
+from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
+folder = EpisodeFolder()
+(folder.home / "login").write_text("secret")
+print(folder.path, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.anyio
+async def test_what_a_killed_process_left_is_removed_at_the_next_episode() -> None:
+    """The folder of an episode that goes on stays."""
+    environment = {**os.environ, "TMPDIR": tempfile.gettempdir()}
+    pipe = subprocess.PIPE
+    done = await anyio.run_process([sys.executable, "-c", KILLED], stdout=pipe, env=environment, check=False)
+    left = Path(done.stdout.decode().strip())
+    assert (left / "home/login").exists()
+    with EpisodeFolder() as going:
+        for path in (left, going.path):
+            os.utime(path, (0, 0))  # a young one may be about to be locked
+        episode_folder.remove_left_once.cache_clear()
+        async with EpisodeFolder():
+            assert (left.exists(), going.home.exists()) == (False, True)
 
 
 def test_ready_is_not_marked_through_a_link(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import tempfile
+import signal
+import sys
+import threading
 from collections.abc import Iterator
-from pathlib import Path
+from contextlib import contextmanager
 
 import anyio
 
@@ -15,6 +17,7 @@ from mcp_bench.bridge.check.sample import sample
 from mcp_bench.bridge.check.sealing import sealing
 from mcp_bench.bridge.check.worlds import open_all, schemas, speed
 from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.left_folders import temporary_folder
 
 
 def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Finding]:
@@ -31,8 +34,8 @@ def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Fin
     tasks = {task.id: task for task in chosen.all}
     opened = anyio.run(open_all, benchmark, chosen.all, seed)
     yield schemas(benchmark, opened)
-    with tempfile.TemporaryDirectory(prefix="mcp-bench-check-") as folder:
-        home = Path(folder) / "home"
+    with ends_on_sigterm(), temporary_folder("mcp-bench-checks-") as folder:
+        home = folder / "home"
         solvable = [name for name in tasks if name in opened.solutions]
         solved = agents.play("oracle", benchmark, solvable, home, seed) if solvable else None
         yield agents.oracle(solved, [name for name in tasks if name not in opened.solutions])
@@ -45,3 +48,16 @@ def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Fin
         yield sealing(runs, tasks, opened.solutions)
         yield overlap(benchmark, chosen.tasks, opened.solutions)
         yield speed(opened, [one.seconds for one in solved.episodes() if one.seconds] if solved else [])
+
+
+@contextmanager
+def ends_on_sigterm() -> Iterator[None]:
+    """Let SIGTERM end this process as Ctrl-C does: what was made for the checks is removed."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

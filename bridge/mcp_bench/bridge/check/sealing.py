@@ -15,6 +15,11 @@ from mcp_bench.servers.contracts import Reference, Task
 
 WORDS = ("reward", "partial", "strict", "assertions", "grader_version")
 """Names of fields of a grade. As a key in a result they give it away."""
+DOUBTFUL = r"grade|passed|solved|checks|partial_\w+"
+"""Names of fields that can be a grade, or what an honest program prints."""
+SAID = re.compile(r"(?i)\b(grade|partial|strict)\b\W{1,3}(?:\d|true\b|false\b)")
+"""A grade in a text."""
+VERDICT = r"""["'](?:passed|solved|satisfied|fulfilled|held)["']\s*:\s*(?:true|false)\b"""
 LEAST_ANSWER = 12
 """Shorter answers stand in a text by chance."""
 LEAST_DIGITS = 4
@@ -29,6 +34,7 @@ def sealing(runs: Sequence[Run], tasks: Mapping[str, Task], solutions: Mapping[s
     and in what an agent gets that does nothing.
     """
     failures: dict[str, list[str]] = defaultdict(list)  # where, by what was seen
+    doubts: dict[str, list[str]] = defaultdict(list)
     warnings: list[str] = []
     size = 0
     for run in runs:
@@ -39,6 +45,8 @@ def sealing(runs: Sequence[Run], tasks: Mapping[str, Task], solutions: Mapping[s
                 name = f"{episode.task} ({episode.agent})"
                 for what in betrayed(reader, episode, seen):
                     failures[what].append(name)
+                for what in doubtful(reader, episode, seen):
+                    doubts[what].append(name)
                 solved = solutions.get(episode.task)
                 answer = solved.answer.strip() if solved else ""
                 if len(answer) < LEAST_ANSWER:
@@ -47,11 +55,15 @@ def sealing(runs: Sequence[Run], tasks: Mapping[str, Task], solutions: Mapping[s
                     failures["the tools' list has the reference's answer"].append(name)
                 elif answer in tasks[episode.task].prompt:
                     warnings.append(f"{episode.task}: the prompt has the reference's answer")
-    reasons = [
-        f"{what}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"
-        for what, names in failures.items()
-    ]
-    return judged("sealing", f"{size:,} characters that agents saw were searched", reasons, few(warnings))
+    reasons, doubted = (
+        [
+            f"{what}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"
+            for what, names in found.items()
+        ]
+        for found in (failures, doubts)
+    )
+    summary = f"{size:,} characters that agents saw were searched"
+    return judged("sealing", summary, reasons, [*few(doubted), *few(warnings)])
 
 
 def texts(reader: RunReader, episode: StoredEpisode, by: str = "server") -> Iterator[str]:
@@ -93,6 +105,28 @@ def betrayed(reader: RunReader, episode: StoredEpisode, seen: str) -> Iterator[s
         detail = str(check.get("detail", ""))
         if len(detail) >= LEAST_ANSWER and detail in seen and detail not in own:  # it may quote the answer
             yield f"a result has the detail of the assertion {check.get('name')!r}"
+        if beside_verdict(str(check.get("name", ""))).search(seen):
+            yield f"a result has the assertion {check.get('name')!r} beside a verdict"
+
+
+def doubtful(reader: RunReader, episode: StoredEpisode, seen: str) -> Iterator[str]:
+    """Yield what can be a grade in what an agent saw, and can be a part of an honest world."""
+    for word in sorted(set(re.findall(rf"""["']({DOUBTFUL})["']\s*:""", seen))):
+        yield f"a result has the field {word!r}"
+    for word in sorted({found.lower() for found in SAID.findall(seen)}):
+        yield f"a text has the word {word!r} with a value"
+    for check in reader.assertions(episode.id):
+        name = str(check.get("name", ""))
+        if re.search(rf"""(?i)["']{re.escape(name)}["']\s*:\s*(?:true|false)\b""", seen):
+            yield f"a result has a field like the assertion {name!r}, which is true or false"
+
+
+def beside_verdict(name: str) -> re.Pattern[str]:
+    """Return what finds an object with an assertion's name and its verdict, in either order."""
+    shown = rf"(?<![\w-]){re.escape(name)}(?![\w-])"
+    after = rf"""{shown}["']?\s*,?\s*{VERDICT}"""
+    before = rf"""{VERDICT}\s*,?\s*["']\w+["']\s*:\s*["']?{shown}"""
+    return re.compile(f"(?i){after}|{before}")
 
 
 def distinct(number: float) -> bool:

@@ -12,7 +12,9 @@ import click
 from mcp_bench.recorder.cli.run_options import run_options, runs_argument
 
 if TYPE_CHECKING:
-    from mcp_bench.bridge.replay.regrade import Regraded
+    from collections.abc import Sequence
+
+    from mcp_bench.bridge.replay.regrade import Graded, Regraded
     from mcp_bench.bridge.replay.replay import Difference
 
 SHOWN = 10
@@ -55,12 +57,11 @@ def regrade(
     """
     import anyio
 
-    from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
-    from mcp_bench.recorder.runs.find import run_paths
+    from mcp_bench.bridge.replay.regrade import regrade_all
     from mcp_bench.servers.hardening import harden
 
     harden()
-    episodes = list(graded_episodes(run_paths((*named, *runs), tags=run_tags)))
+    episodes, whole = graded((*named, *runs), run_tags)
     with progress(len(episodes)) as advance:
         outcomes = anyio.run(regrade_all, episodes, jobs, lambda _: advance())
     if as_json:
@@ -71,7 +72,33 @@ def regrade(
         counts = Counter(outcome.status for outcome in outcomes)
         totals = ", ".join(f"{count} {status}" for status, count in counts.items())
         click.echo(f"{len(outcomes)} graded episodes: {totals}" if outcomes else "no graded episodes")
-    sys.exit(0 if all(outcome.status == "same" for outcome in outcomes) else 1)
+    sys.exit(0 if whole and all(outcome.status == "same" for outcome in outcomes) else 1)
+
+
+def graded(runs: Sequence[str], tags: Sequence[str]) -> tuple[list[Graded], bool]:
+    """Return the graded episodes, and whether no run is damaged. A run that is left out is named.
+
+    Raises:
+        StorageError: a run is damaged, and nothing is left.
+    """
+    from mcp_bench.bridge.replay.regrade import graded_episodes
+    from mcp_bench.recorder.errors import StorageError
+    from mcp_bench.recorder.verify.damage import EmptyRunError, readable
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    paths, problems = readable(runs, tags=tags)
+    found = []
+    for path in paths:
+        try:
+            found += list(graded_episodes([path]))
+        except StorageError as error:
+            problems.append(error)
+    damaged = [problem for problem in problems if not isinstance(problem, EmptyRunError)]
+    if damaged and not found:
+        raise damaged[0]
+    for problem in problems:
+        click.echo(sanitize_line(f"left out: {problem}"), err=True)
+    return found, not damaged
 
 
 def progress(total: int) -> Any:

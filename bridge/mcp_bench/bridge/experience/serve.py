@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import os
+import sys
 from collections.abc import Callable
 
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
-from mcp_bench.bridge.experience.tools import Experience
+from mcp_bench.bridge.experience.tools import READS, Experience
 from mcp_bench.bridge.http.access import AccessRules
 from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.token import below, listener_token
 from mcp_bench.bridge.interactive.clients import stop_on_signal
 from mcp_bench.bridge.interactive.http_server import HttpOptions, url_host
+from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.mcp_server.server import Context, WorldSession, build_server
 from mcp_bench.servers.mcp_server.stdio import serve_stdio
 
@@ -22,13 +25,25 @@ IDLE_SECONDS = 3600.0
 """Without a request, after which a session ends."""
 
 
+class ManyReaders(WorldSession):
+    """Runs tools that only read at the same time: a replay takes minutes. Others run one after the other."""
+
+    async def call(
+        self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], object] | None = None
+    ) -> ToolResult:
+        if name not in READS:
+            return await super().call(name, arguments, on_execute)
+        self.calls += 1
+        return self._refused(name, arguments) or await self._execute(name, arguments, on_execute)
+
+
 async def on_stdio(experience: Experience) -> None:
     """Serve one client until it closes its end."""
-    await serve_stdio(WorldSession(experience), name=NAME)
+    await serve_stdio(ManyReaders(experience), name=NAME)
 
 
 async def on_http(experience: Experience, options: HttpOptions, say: Callable[[str], object]) -> None:
-    """Serve clients until a signal arrives.
+    """Serve clients until a signal arrives. What still reads then is not waited for.
 
     Args:
         say: gets the URL, with the token in it unless the options name one.
@@ -36,7 +51,7 @@ async def on_http(experience: Experience, options: HttpOptions, say: Callable[[s
     Raises:
         BenchError: it cannot listen on the address.
     """
-    session = WorldSession(experience)
+    session = ManyReaders(experience)
 
     async def session_of(context: Context) -> WorldSession:
         return session
@@ -59,3 +74,6 @@ async def on_http(experience: Experience, options: HttpOptions, say: Callable[[s
                 say(f"{url if options.token else below(token, url)}/mcp")
                 await anyio.sleep_forever()
             tasks.cancel_scope.cancel()
+    if experience.reading:  # Python would wait for the threads of a replay
+        sys.stdout.flush()
+        os._exit(0)

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import threading
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -72,13 +74,26 @@ class Experience(SimpleWorld):
         """
         self._library, self._runs, self._reveal = library, runs, reveal
         self._index = SearchIndex(library)
+        self.reading: set[int] = set()
+        """Threads that answer a call which only reads: they may outlast it."""
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         """Answer in a thread: reading databases takes seconds, and other clients wait for the event loop."""
+        reads = name in READS
+        answer = partial(anyio.run, super().call, name, arguments)
         try:
-            return await anyio.to_thread.run_sync(anyio.run, super().call, name, arguments)
+            return await anyio.to_thread.run_sync(self._noted, answer, reads, abandon_on_cancel=reads)
         except KeyError as gone:
             return ToolResult(text=f"{gone} was deleted meanwhile.", is_error=True)
+
+    def _noted(self, answer: Callable[[], ToolResult], reads: bool) -> ToolResult:
+        here = threading.get_ident()
+        if reads:
+            self.reading.add(here)
+        try:
+            return answer()
+        finally:
+            self.reading.discard(here)
 
     def _paths(self) -> Sequence[Path]:
         return self._library.paths() if self._runs is None else self._runs
@@ -311,6 +326,10 @@ class Experience(SimpleWorld):
                             yield episode, call.tool, call.text, call.is_error
             except StorageError:
                 continue
+
+
+READS = frozenset(one.name for one in Experience.toolset)
+"""Tools that change nothing."""
 
 
 def _share(group: _Failures, of: str, by: str) -> str:

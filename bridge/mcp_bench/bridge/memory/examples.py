@@ -34,8 +34,10 @@ def _effort(attempt: Attempt) -> tuple[int, int, str]:
 def with_examples(files: Mapping[str, str], chosen: Sequence[Attempt]) -> dict[str, str]:
     """Return a harness's files with solved examples in its instructions, in place of earlier ones."""
     before, _, rest = files.get(INSTRUCTIONS, "").partition(BEGIN)
-    after = rest.partition(END)[2]
+    after = rest.rpartition(END)[2] if END in rest else ""
     texts = "\n\n".join(compact(one, most=2_000) for one in chosen)
+    for marker in (BEGIN, END):  # a recording can have any text
+        texts = texts.replace(marker, "...")
     episodes = " ".join(one.episode.id for one in chosen)
     section = f"{BEGIN}\n<!-- {episodes} -->\nSolved examples:\n\n{texts}\n{END}"
     return {**files, INSTRUCTIONS: "\n\n".join(filter(None, (before.strip(), section, after.strip()))) + "\n"}
@@ -49,8 +51,9 @@ def with_recall(files: Mapping[str, str], chosen: Sequence[Attempt]) -> tuple[di
     for one in chosen:
         about = yaml.safe_dump({"benchmark": one.episode.benchmark, "task": one.episode.task}, sort_keys=True)
         text = f"---\n{about}---\n{compact(one)}\n"
-        if (room := room - len(text.encode())) < 0:
-            break
+        if (size := len(text.encode())) > room:
+            continue
+        room -= size
         found[f"recall/{one.episode.id}.md"] = text
         added += 1
     return found, added

@@ -20,7 +20,7 @@ from mcp_bench.recorder.importers.attempt import UNKNOWN
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.contracts import JSON, Benchmark, GradesStates
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.grading import Grade
+from mcp_bench.servers.grading import Grade, Score
 from mcp_bench.servers.registry import load
 
 STATE_DIFFERENCES = 50
@@ -126,6 +126,7 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
             calls = list(reader.executed_calls(episode.id))
             stored_state = reader.final_state(episode.id)
             stored_grade = _stored_grade(episode, reader)
+            rewards = reader.rewards(episode.id)
             host = StoredHost(reader.asked(episode.id))
             transcript = chat_messages(reader.messages(episode.id))
         if isinstance(benchmark, GradesStates):
@@ -136,16 +137,16 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
             return outcome
         outcome.calls = len(calls)
         outcome.uncompared = sum(call.result is None for call in calls)
-        with anyio.fail_after(REPLAY_SECONDS):
+        with anyio.move_on_after(REPLAY_SECONDS) as limit:
             found, grade, state = await replay(
                 benchmark, episode.task, episode.seed, calls, episode.answer or "",
-                host=host, transcript=transcript,
+                rewards=rewards, host=host, transcript=transcript,
             )  # fmt: skip
-    except TimeoutError:
-        outcome.detail = f"the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
-        return outcome
     except Exception as error:  # a benchmark's own code, or an unreadable recording
         outcome.detail = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
+        return outcome
+    if limit.cancelled_caught:
+        outcome.detail = f"the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
         return outcome
     normal = Normal(benchmark.replay_ignores)
     compare = partial(_differences, normal=normal)
@@ -175,6 +176,8 @@ def _facts(grade: Grade) -> dict[str, JSON]:
         "strict": grade.strict,
         "assertions": {assertion.name: assertion.passed for assertion in grade.assertions},
         "metrics": dict(grade.metrics),
+        "score": _measured(grade.score),
+        "submissions": [_measured(one) for one in grade.submissions],
         "grader_version": grade.grader_version,
     }
 
@@ -186,5 +189,11 @@ def _stored_grade(episode: StoredEpisode, reader: RunReader) -> dict[str, Any]:
         "strict": episode.strict,
         "assertions": {one.get("name"): one.get("passed") for one in assertions},
         "metrics": reader.metrics(episode.id),
+        "score": _measured(episode.score),
+        "submissions": [_measured(one) for one in reader.submissions(episode.id)],
         "grader_version": episode.grader_version,
     }
+
+
+def _measured(score: Score | None) -> JSON:
+    return None if score is None else score.model_dump(mode="json")

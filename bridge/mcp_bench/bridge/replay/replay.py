@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,7 @@ async def replay(
     calls: Sequence[ExecutedCall],
     answer: str,
     *,
+    rewards: Mapping[int, float],
     host: Host = NO_HOST,
     transcript: Sequence[ChatMessage] = (),
 ) -> tuple[list[Difference], Grade, JSON]:
@@ -86,6 +87,7 @@ async def replay(
     A call without a recorded result runs, but is not compared. Errors of the benchmark propagate.
 
     Args:
+        rewards: the recorded ones, by the execution number of the call.
         host: what the world can ask.
         transcript: the conversation, for worlds that grade it.
     """
@@ -96,9 +98,14 @@ async def replay(
         answered = AnsweredWorld(conversing(world))
         session = WorldSession(answered)
         for call in of_the_world(calls, answered):
+            before = len(session.rewards)
             result = await session.call(call.tool, call.arguments)
-            if call.result is not None:
-                found += result_differences(call, call.result, result, normal)
+            if call.result is None:
+                continue
+            found += result_differences(call, call.result, result, normal)
+            then, now = rewards.get(call.number), next(iter(session.rewards[before:]), None)
+            if normal.value({"reward": then}) != normal.value({"reward": now}):
+                found.append(Difference("result", "reward", then, now, call.number, call.tool))
         return found, await grade_world(world, answer, transcript), await answered.snapshot()
     finally:
         await world.close()

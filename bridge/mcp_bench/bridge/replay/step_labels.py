@@ -49,13 +49,10 @@ async def _replayed(benchmarks: Benchmarks, path: Path, episode: StoredEpisode) 
     with RunReader(path) as reader:
         calls = list(reader.executed_calls(episode.id))
         host = StoredHost(reader.asked(episode.id))
-    try:
-        with anyio.fail_after(REPLAY_SECONDS):
-            steps, same = await _steps(benchmark, episode, calls, host)
-    except TimeoutError:
-        raise BenchError(
-            f"{episode.id}: the replay did not finish within {REPLAY_SECONDS:.0f} seconds"
-        ) from None
+    with anyio.move_on_after(REPLAY_SECONDS) as limit:
+        steps, same = await _steps(benchmark, episode, calls, host)
+    if limit.cancelled_caught:
+        raise BenchError(f"{episode.id}: the replay did not finish within {REPLAY_SECONDS:.0f} seconds")
     return Replayed(calls, steps, same)
 
 

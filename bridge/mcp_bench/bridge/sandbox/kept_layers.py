@@ -18,10 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from mcp_bench.bridge.sandbox.leftovers import FLAGS, is_left
 from mcp_bench.bridge.wire.remove_folder import remove_folder
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
+from mcp_bench.servers.left_folders import FLAGS, is_left
 
 VARIABLE = "MCP_BENCH_LAYERS_MIB"
 MOST_MIB = 4096

@@ -1,16 +1,12 @@
 """The folder of one sandbox, and those that killed referees left.
 
-Its owner holds a lock on it (flock(2)), which the kernel releases when that process ends for any reason. The
-next start removes the folders of this user that nobody holds.
+Its owner holds a lock on it, and the next start removes those that nobody holds (left_folders.py).
 """
 
 from __future__ import annotations
 
-import fcntl
 import os
-import stat
 import tempfile
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -18,12 +14,10 @@ from pathlib import Path
 
 from mcp_bench.bridge.wire.remove_folder import remove_folder
 from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.left_folders import left, lock
 
 PREFIX = "mcp-bench-box-"
 """Earlier versions, which hold no lock, had another one: a folder of theirs can be in use."""
-SETTLED_SECONDS = 10.0
-"""A younger folder may be about to be locked."""
-FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 @contextmanager
@@ -31,8 +25,7 @@ def state_folder(uid: int | None) -> Iterator[Path]:
     """Yield a new folder with a folder `state` for the sandbox's files, which belongs to its user."""
     try:
         folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-        held = os.open(folder, FLAGS)
-        fcntl.flock(held, fcntl.LOCK_EX)
+        held = lock(folder)
         folder.chmod(0o711)
         state = folder / "state"
         state.mkdir(mode=0o700)
@@ -65,29 +58,7 @@ def remove_leftovers(parent: Path | None = None) -> list[Path]:
         parent: where to look; default: the temporary directory.
     """
     removed = []
-    for path in sorted((parent or Path(tempfile.gettempdir())).glob(f"{PREFIX}*")):
-        try:
-            held = os.open(path, FLAGS)
-        except OSError:
-            continue  # a link, a file, or gone meanwhile
-        try:
-            if is_left(held):
-                remove_folder(path, held)
-                removed += [] if path.exists() else [path]
-        finally:
-            os.close(held)
+    for path, held in left(PREFIX, parent):
+        remove_folder(path, held)
+        removed += [] if path.exists() else [path]
     return removed
-
-
-def is_left(folder: int) -> bool:
-    """Return whether a sandbox's folder is this user's and its owner has ended. If so, lock it."""
-    found = os.fstat(folder)
-    if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
-        return False
-    if time.time() - found.st_mtime < SETTLED_SECONDS:
-        return False
-    try:
-        fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:  # it is held, or this file system has no locks
-        return False
-    return True

@@ -1,7 +1,8 @@
 """The agent's folder for one episode: private HOME, working directory and shim.
 
 It lies in the system's temporary directory, not under MCP_BENCH_HOME: all of it belongs to the agent, and the
-path of a Unix socket is limited to about a hundred characters.
+path of a Unix socket is limited to about a hundred characters. One that a killed process left is removed when
+the next episode begins.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ import secrets
 import shutil
 import tempfile
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from types import TracebackType
 from typing import Self
 
 import anyio
 
+from mcp_bench.bridge.isolation.uid import UIDS
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.wire import shim
 from mcp_bench.bridge.wire.remove_folder import remove_folder
 from mcp_bench.plugins.agent_folder import hold
 from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.left_folders import left, lock
 
+PREFIX = "mcp-bench-ep-"
 _open: dict[Path, int] = {}
 """Folders of running episodes, and their descriptors."""
 
@@ -41,6 +46,14 @@ def _remove(path: Path) -> None:
         os.close(held)
 
 
+@cache
+def remove_left_once() -> None:
+    """Remove, once in this process, the folders of episodes that killed processes left."""
+    owners = UIDS if os.geteuid() == 0 else ()
+    for path, held in left(PREFIX, owners=owners):
+        remove_folder(path, held)
+
+
 class EpisodeFolder:
     """A folder that is created at once, and removed when the context is left.
 
@@ -55,8 +68,8 @@ class EpisodeFolder:
             BenchError: the temporary directory is not writable, or its path is too long.
         """
         try:
-            self.path = Path(tempfile.mkdtemp(prefix="mcp-bench-"))
-            _open[self.path] = os.open(self.path, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+            _open[self.path] = lock(self.path)
             try:
                 self._fill()
             except BaseException:
@@ -114,6 +127,7 @@ class EpisodeFolder:
         self._remove()
 
     async def __aenter__(self) -> Self:
+        await anyio.to_thread.run_sync(remove_left_once)
         return self
 
     async def __aexit__(

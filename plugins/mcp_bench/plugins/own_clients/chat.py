@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from mcp_bench.plugins.contracts import AgentOutput, Capabilities, Launch, LaunchRequest
 from mcp_bench.plugins.needs import ModelApi, Needs
-from mcp_bench.plugins.output import json_lines
 from mcp_bench.plugins.own_clients import base as own_client
+from mcp_bench.plugins.text_files import json_lines
 from mcp_bench.servers.errors import WrongUseError
 
 PASSED_ON = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL")

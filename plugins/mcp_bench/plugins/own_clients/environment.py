@@ -1,7 +1,8 @@
 """A Python environment for our own clients: the clients, their dependencies, and no benchmark.
 
-It is a folder of links that exists as long as this process. Inside a sandbox an agent cannot read the rest of
-the real environment, which has the benchmarks and their answers.
+It is a folder of links that exists as long as this process; the next one removes what a killed one left.
+Inside a sandbox an agent cannot read the rest of the real environment, which has the benchmarks and their
+answers.
 """
 
 from __future__ import annotations
@@ -11,11 +12,12 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from functools import cache
 from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
+
+from mcp_bench.servers.left_folders import new_folder
 
 IMPORTED = ("agent-client-protocol", "anthropic", "anyio", "gepa", "httpx2", "mcp", "openai", "openevolve")
 """The distributions that the clients import; what is not installed is left out."""
@@ -37,7 +39,7 @@ runpy.run_module("mcp_bench.clients." + sys.argv.pop(1), run_name="__main__", al
 @cache
 def folder() -> Path:
     """Return the environment, creating it on the first call. Other users can read it, too."""
-    made = Path(tempfile.mkdtemp(prefix="mcp-bench-clients-"))
+    made, _ = new_folder("mcp-bench-own-clients-")  # this process holds it to its end
     atexit.register(remove)
     made.chmod(0o755)
     (made / "__main__.py").write_text(MAIN)

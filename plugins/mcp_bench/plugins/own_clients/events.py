@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from mcp_bench.plugins.contracts import Fault, Transcript
-from mcp_bench.plugins.output import json_lines
+from mcp_bench.plugins.text_files import json_lines
 from mcp_bench.recorder.trajectory import Message, Usage
 
 

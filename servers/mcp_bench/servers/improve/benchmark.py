@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import anyio
 
 from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
-from mcp_bench.servers.errors import WrongUseError, bench_errors
+from mcp_bench.servers.errors import BenchError, WrongUseError, bench_errors
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NEED, NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH, PATIENCE
@@ -25,6 +25,8 @@ from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
 TASKS = Path(__file__).parent / "tasks"
 MIB = 1 << 20
+TRY_SECONDS = 120.0
+"""For the trial of a task of one's own, besides the time of its programs."""
 PROMPT = """{readme}
 
 Make {metric} as {goal} as you can by editing {target}. Only its 95 % interval against the baseline counts, \
@@ -124,8 +126,6 @@ class Improve(SimpleBenchmark):
             id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
             tags=(f"kind-{experiment.kind}",), needs=tuple(needs), timeout=budget.seconds + 60,
             limits=Limits(
-                # packages are copied, and a task of one's own is tried, once
-                open_seconds=120 + (2 * experiment.seconds if self._own else 0),
                 call_seconds=max(600, 4 * experiment.seconds),
                 # a candidate may sleep, also in the process that it loads last
                 grade_seconds=max(900, (PATIENCE + 4) * (experiment.seconds + experiment.load_seconds)),
@@ -152,7 +152,7 @@ class Improve(SimpleBenchmark):
             await check_python(sandboxes[BASELINE])
         if self._own and not asks_operator(task):
             async with self._trying:
-                await try_once(task, sandboxes)
+                await _tried(task, sandboxes)
         return ImproveWorld(task, task_id, seed, sandboxes, host)
 
     def reference(self, task_id: str) -> Reference:
@@ -189,6 +189,16 @@ class Improve(SimpleBenchmark):
             ):
                 return self.folders[name], split
         return None
+
+
+async def _tried(task: ImproveTask, sandboxes: Mapping[str, Sandbox]) -> None:
+    """Try a task once, within a limit. To wait for a machine is limited where machines are lent."""
+    seconds = TRY_SECONDS + 2 * task.definition.experiment.seconds
+    try:
+        with anyio.fail_after(seconds):
+            await try_once(task, sandboxes)
+    except TimeoutError:
+        raise BenchError(f"{task.folder}: its programs were not measured within {seconds:g} s") from None
 
 
 def asks_operator(task: ImproveTask) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import shutil
 import stat
@@ -17,7 +18,7 @@ from mcp_bench.bridge.sandbox.runners import remote
 from mcp_bench.bridge.sandbox.runners.configured import configured
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.bridge.sandbox.runners.remote import BOOT, SENT, RunnerLostError, code
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import SandboxError, WrongUseError
 from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.bench_commands import Bench
 from tests.support.improve_task import TASK, write_task
@@ -188,12 +189,62 @@ def test_packages_travel_once_over_ssh(bench: Bench, tmp_path: Path) -> None:
     assert layer.stat().st_ctime_ns == sent
 
 
+REFUSED = "#!/bin/sh\necho invalid partition >&2; exit 1\n"
+
+
+@pytest.mark.parametrize("kind", ["container", "slurm"])
+def test_a_machine_that_failed_gives_its_slot_back_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """The next machine is taken, and another episode need not wait for the end of this one."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    program = write_program(tmp_path / "salloc", REFUSED)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    entries = [
+        {"name": "gone", "kind": kind, "command": [str(program)]},
+        {"name": "here", "kind": "local"},
+    ]
+    monkeypatch.setenv("MCP_BENCH_RUNNERS", str(write_runners(tmp_path, *entries)))
+
+    async def free() -> list[bool]:
+        lent = EpisodeSandboxes()
+        try:
+            await lent.start(SandboxSpec())
+            return [takes(tmp_path / f"home/runners/{name}.0") for name in ("gone", "here")]
+        finally:
+            await lent.aclose()
+
+    assert anyio.run(free) == [True, False]
+    assert "invalid partition" in (tmp_path / "home/runners/gone.failed").read_text()
+
+
+def takes(slot: Path) -> bool:
+    """Return whether a slot can be taken."""
+    with slot.open() as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+
+def test_a_box_whose_shell_prints_is_left_out_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such as an `echo` in a .bashrc."""
+    greets = ["sh", "-c", 'echo Welcome to the box; exec "$@"', "sh"]
+    loud = {"name": "loud", "kind": "container", "command": greets, "python": "/usr/bin/python3"}
+    assert machines(tmp_path, monkeypatch, loud, {"name": "here", "kind": "local"}) == ["", ""]
+    why = (tmp_path / "home/runners/loud.failed").read_text()
+    assert "its shell prints something before the keeper answers: 'Welcome to the box'" in why
+
+
 def test_no_runner_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = [
         {"name": "one", "kind": "container", "command": ["false"]},
         {"name": "two", "kind": "container", "command": [str(tmp_path / "missing")]},
     ]
-    with pytest.raises(RunnerLostError, match=r"no runner works: one: .*; two: .*could not be started"):
+    with pytest.raises(SandboxError, match=r"no runner works: one: .*; two: .*could not be started"):
         machines(tmp_path, monkeypatch, *entries)
 
 

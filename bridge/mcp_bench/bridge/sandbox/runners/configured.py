@@ -16,7 +16,7 @@ import fcntl
 import os
 import shlex
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -31,9 +31,9 @@ from mcp_bench.bridge.sandbox.bwrap import Bwrap
 from mcp_bench.bridge.sandbox.engine import AUTO, Engine, choose
 from mcp_bench.bridge.sandbox.kept_layers import most_bytes
 from mcp_bench.bridge.sandbox.runners import slurm
-from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote, RunnerLostError
+from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote
 from mcp_bench.servers.base_model import Model
-from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.errors import SandboxError, WrongUseError, suggestion
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxSpec
 from mcp_bench.servers.yaml_file import read_yaml
@@ -133,13 +133,17 @@ class Slot:
 
 
 @asynccontextmanager
-async def leased(runners: Sequence[Runner]) -> AsyncIterator[Slot]:
+async def leased(runners: Sequence[Runner], lost: Mapping[str, str]) -> AsyncIterator[Slot]:
     """Wait for a free slot on a machine that works.
 
+    Args:
+        lost: names of machines that are not tried again, with the reasons.
+
     Raises:
-        RunnerLostError: every machine has failed a moment ago; the text says why.
+        RunnerLostError: the machine has no place for sandboxes. Others may have.
+        SandboxError: every machine has failed a moment ago; the text says why.
     """
-    runner, lock = await _taken(runners)
+    runner, lock = await _taken(runners, lost)
     try:
         async with _reached(runner, partial(_mark, runner)) as engine:
             yield Slot(runner, engine)
@@ -165,7 +169,7 @@ async def _reached(runner: Runner, lost: Callable[[str], None]) -> AsyncIterator
     if runner.kind == "local":
         yield Bwrap()
     elif runner.kind == "slurm":
-        async with slurm.allocated(runner.options, lost) as step:
+        async with slurm.allocated(runner.name, runner.options, lost) as step:
             yield Remote(runner.name, [*step, *_boot(runner)], lost)
     else:
         yield Remote(runner.name, connection(runner), lost)
@@ -182,14 +186,14 @@ def _boot(runner: Runner) -> list[str]:
     return [runner.python, "-I", "-S", "-c", BOOT]
 
 
-async def _taken(runners: Sequence[Runner]) -> tuple[Runner, int]:
+async def _taken(runners: Sequence[Runner], lost: Mapping[str, str]) -> tuple[Runner, int]:
     folder = home() / "runners"
     folder.mkdir(parents=True, exist_ok=True)
     while True:
-        dead = {runner.name: why for runner in runners if (why := _failed(runner))}
+        dead = {one.name: why for one in runners if (why := lost.get(one.name) or _failed(one))}
         if len(dead) == len(runners):
             words = "; ".join(f"{name}: {why}" for name, why in dead.items())
-            raise RunnerLostError(f"no runner works: {words}")
+            raise SandboxError(f"no runner works: {words}")
         for runner in runners:
             for number in range(0 if runner.name in dead else runner.slots):
                 lock = os.open(

@@ -51,12 +51,17 @@ class EpisodeSandboxes:
 
     async def _on_a_runner(self, runners: tuple[Runner, ...], spec: SandboxSpec) -> Sandbox:
         """Start the first sandbox, and with it choose the machine: the next one, if one is gone."""
+        lost = dict[str, str]()
         while True:
-            slot = await self._slots.hold(leased(runners))
             try:
+                slot = await self._slots.hold(leased(runners, lost))
                 sandbox = await self._sandboxes.hold(slot.engine.sandbox(spec))
-            except RunnerLostError as error:  # it is left out now
+            except RunnerLostError as error:  # it is left out now, and its slot is free
                 _log.warning("%s", error)
+                lost[error.machine] = error.why
+                with anyio.CancelScope(shield=True):
+                    await self._slots.end()
+                self._slots = Held()
                 continue
             self._engine = slot.engine
             return sandbox

@@ -30,7 +30,7 @@ from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
 
 SENT = (
-    ("servers", ("errors.py", "home.py")),
+    ("servers", ("errors.py", "home.py", "left_folders.py")),
     ("bridge/isolation", ("alone.py", "checkouts.py", "confine.py", "hidden.py", "landlock.py")),
     ("bridge/isolation", ("level.py", "probe.py", "support.py", "uid.py")),
     ("bridge/process", ("descendants.py", "limits.py")),
@@ -69,6 +69,10 @@ ENVIRONMENT = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "DOCKER_HOST", "KUBECONF
 
 class RunnerLostError(SandboxError):
     """Another machine could not be reached, or has gone: the fault of no candidate."""
+
+    def __init__(self, machine: str, why: str) -> None:
+        super().__init__(f"the runner {machine}: {why}")
+        self.machine, self.why = machine, why
 
 
 class Remote:
@@ -119,7 +123,7 @@ class Remote:
                             await process.wait()
             except LaunchError as error:
                 self._on_lost(str(error))
-                raise RunnerLostError(f"the runner {self._machine}: {error}") from error
+                raise RunnerLostError(self._machine, str(error)) from error
 
 
 CLOSE_SECONDS = 10.0
@@ -157,7 +161,14 @@ class RemoteSandbox(BwrapSandbox):
             raise self._gone(f"no sandbox within {CONNECT_SECONDS:.0f} s") from None
 
     async def _said(self, key: str) -> Message:
-        head, body = await self._message()
+        try:
+            head, body = await self._message()
+        except (ValueError, KeyError, TypeError) as error:  # no message of ours
+            said = getattr(error, "doc", "").strip()[:80]  # the line that is no JSON
+            raise self._gone(
+                f"its shell prints something before the keeper answers: {said!r}. Let its start-up files "
+                "print only for a terminal"
+            ) from error
         if key not in head:
             raise self._gone(str(head.get("refused", f"an answer without {key}")))
         return head, body
@@ -167,7 +178,7 @@ class RemoteSandbox(BwrapSandbox):
 
     def _gone(self, why: str) -> RunnerLostError:
         self.on_lost(why)
-        return RunnerLostError(f"the runner {self.machine}: {why}")
+        return RunnerLostError(self.machine, why)
 
 
 def last_line(log: Path) -> str:

@@ -23,8 +23,15 @@ QUEUE_SECONDS = 600.0
 
 
 @asynccontextmanager
-async def allocated(options: Sequence[str], on_lost: Callable[[str], None]) -> AsyncIterator[list[str]]:
+async def allocated(
+    machine: str, options: Sequence[str], on_lost: Callable[[str], None]
+) -> AsyncIterator[list[str]]:
     """Wait in the queue for one node, and yield the beginning of a command that runs on it.
+
+    Args:
+        machine: what the operator calls the cluster.
+        options: of `salloc`.
+        on_lost: called with the reason when there was no allocation.
 
     Raises:
         RunnerLostError: there was no allocation.
@@ -52,4 +59,4 @@ async def allocated(options: Sequence[str], on_lost: Callable[[str], None]) -> A
                         await process.wait()
         except LaunchError as error:
             on_lost(str(error))
-            raise RunnerLostError(f"slurm: {error}") from error
+            raise RunnerLostError(machine, str(error)) from error
