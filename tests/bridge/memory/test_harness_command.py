@@ -210,14 +210,16 @@ def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) ->
     (tmp_path / "one" / "INSTRUCTIONS.md").write_text("Be calm.")
     refused = bench.run("harness", "leave-out", tmp_path / "one", "--out", without, code=2)
     assert "has one part only" in refused.stderr
-    text = bench.run("harness", "leave-out", folder, "--out", without, "--agent", "chat").stdout
+    words = ("harness", "leave-out", folder, "--out", without, "--benchmark")
+    assert "unknown benchmark 'countr' (did you mean counter?)" in bench.run(*words, "countr", code=2).stderr
+    text = bench.run(*words, "counter").stdout
     assert "without memory/good.md" in text
     pressing = Script("§press-without-asking", (Step((ScriptedCall("press"),)), Step(text="Pressed.")))
     lazy = Script("button.", (Step(text="Done."),))
     bench.environ["OPENAI_API_KEY"] = "k"
     with ModelEndpoint([pressing, lazy]) as endpoint:
         matrix: Any = json.loads(json.dumps(_matrix(without)))
-        matrix["record"] |= {"benchmark": "counter", "task": ["unsolved"], "repeat": 1}
+        matrix["record"] |= {"task": ["unsolved"], "repeat": 1}
         matrix["record"].pop("split")
         matrix["agents"] = [{"agent": "chat", "model": "m", "base-url": endpoint.openai_url}]
         (without / "matrix.yaml").write_text(json.dumps(matrix))  # JSON is YAML

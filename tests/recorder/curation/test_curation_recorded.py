@@ -37,11 +37,12 @@ def bench(home: Path, *args: str | int | Path) -> subprocess.CompletedProcess[st
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 episodes of eight train tasks, and two episodes of the test split."""
+    """25 episodes of eight train tasks, two of them equal, and two episodes of the test split."""
     home = tmp_path_factory.mktemp("recorded") / "home"
     for options in ("drop=0", "drop=0.4", "spoil=0.7"):
         record = ("record", "--agent", "oracle", "--limit", 8, "--jobs", 4, "--agent-option", options)
         bench(home, *record, "--split", "train")
+    bench(home, "record", "--agent", "oracle", "--limit", 1)
     bench(home, "record", "--agent", "oracle", "--split", "test", "--limit", 2, "--jobs", 2)
     return home
 
@@ -99,7 +100,7 @@ def ids(rows: list[Row]) -> list[str]:
 
 def test_the_store_is_a_mixture(train: list[Row]) -> None:
     """The tests below need different grades and failed calls."""
-    assert len(train) == 24
+    assert len(train) == 25
     assert len({row["partial"] for row in train}) >= 4
     assert any(row["failed"] for row in train)
     assert 5 < sum(row["strict"] for row in train) < 24
@@ -144,7 +145,7 @@ def test_best_and_caps(home: Path, train: list[Row]) -> None:
 
 
 def test_duplicates(home: Path, train: list[Row]) -> None:
-    """Tasks with a single call have equal attempts, since no part of it can be left out."""
+    """Two attempts are equal: nothing was left out or spoiled."""
     rows, funnel = export(home, "--min-partial", 0, "--dedupe", "exact")
     conversations = {json.dumps([without_ids(m) for m in row["messages"]]) for row in rows}
     assert len(conversations) == len(rows)

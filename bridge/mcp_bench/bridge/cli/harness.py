@@ -199,6 +199,7 @@ def recall(
     "--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the folders go."
 )
 @click.option("--agent", metavar="AGENT", default="chat", show_default=True, help="Agent in the matrix file.")
+@click.option("--benchmark", metavar="B", help="Benchmark in the matrix file. Default: that of `record`.")
 @click.option(
     "--repeat",
     type=click.IntRange(min=1),
@@ -207,7 +208,7 @@ def recall(
     metavar="N",
     help="Episodes for each task in the matrix file.",
 )
-def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
+def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat: int) -> None:
     """Write the harness in FOLDER without each of its parts, and a matrix file that records them all.
 
     The parts are tips, skills, what can be recalled, and the other files. `mcp-bench harness value` then
@@ -220,9 +221,12 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
     from mcp_bench.bridge.memory.worth import left_out, parts_of
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.registry import load
     from mcp_bench.servers.sanitize import sanitize_line
 
     refuse_existing(out)
+    if benchmark is not None:
+        load("benchmark", benchmark)
     whole = read_harness(folder)
     parts = parts_of(whole.files)
     if len(parts) < 2:
@@ -235,9 +239,10 @@ def leave_out(folder: Path, out: Path, agent: str, repeat: int) -> None:
         write_edited(left_out(whole.files, part), made)
         folders.append(str(made.resolve()))
         click.echo(sanitize_line(f"{made}: without {part}"))
+    named = {} if benchmark is None else {"benchmark": benchmark}
     matrix = {
         "name": f"without-{whole.version}",
-        "record": {"split": "dev", "repeat": repeat, "harness": folders},
+        "record": {**named, "split": "dev", "repeat": repeat, "harness": folders},
         "agents": [{"agent": agent}],
     }
     path = out / "matrix.yaml"
