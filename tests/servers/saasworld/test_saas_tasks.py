@@ -58,6 +58,18 @@ def test_a_task_is_the_same_byte_for_byte_in_every_process() -> None:
     assert fingerprints("2") == one
 
 
+def test_a_short_tool_returns_no_cursor_that_none_takes() -> None:
+    lists = 0
+    for kind in kinds():
+        world = opened(task_id(kind, 0))
+        for tool in world.tools() if kind[1] == 1 else ():
+            if not tool.input_schema.get("required"):
+                result = anyio.run(world.call, tool.name, {})
+                assert "next_cursor" not in result.text or "cursor" in tool.input_schema["properties"]
+                lists += '"total":' in result.text
+    assert lists > 10
+
+
 def test_worlds_of_one_task_share_nothing_that_changes() -> None:
     task = task_id(kinds()[0], 0)
     one, two = opened(task), opened(task)

@@ -47,6 +47,8 @@ class Direct:
             operation, names = self._operation(name)
             check_json(arguments)
             result = execute(state, operation, check_arguments(operation, arguments, names))
+            if names is not None and "cursor" not in names:
+                result.pop("next_cursor", None)  # a short tool takes none
         except ApiError as error:
             return ToolResult(text=dumps(error.body()), is_error=True)
         return ToolResult(text=dumps(result))
