@@ -62,11 +62,12 @@ def test_a_long_run_keeps_memory_and_files_flat(
     assert [sample.done for sample in seen[: episodes - JOBS]] == list(range(1, episodes - JOBS + 1))
     early = [sample for sample in seen if warm - 10 < sample.done <= warm]
     late = [sample for sample in seen if episodes - JOBS - 10 < sample.done <= episodes - JOBS]
-    memory, files, threads = (
+    memory, threads = (
         statistics.median(getattr(s, kind) for s in late) - statistics.median(getattr(s, kind) for s in early)
-        for kind in ("memory", "files", "threads")
+        for kind in ("memory", "threads")
     )
     print(f"{agent}: {early[-1]} ... {late[-1]}, grown by {memory} KiB")
     assert memory < kibibytes
-    assert files <= (late[-1].done - early[-1].done) / 2  # one left open by each episode would be all of it
+    # an open episode has up to ten files, and at the end none is open: one left by each episode would show
+    assert seen[-1].files <= min(sample.files for sample in early)
     assert threads <= 4
