@@ -17,7 +17,7 @@ SERVER = McpServer("desk", ("server",), ("add", "note"))
 THREAD = "01234567-0123-0123-0123-0123456789ab"
 
 
-def told(messages: list[Message]) -> list[Any]:
+def said(messages: list[Message]) -> list[Any]:
     """Return names and arguments of calls, each turn's in a list, and the texts of results."""
     return [
         message.content
@@ -35,7 +35,7 @@ def test_each_call_has_its_own_result_if_ids_come_again() -> None:
             turns.result("call_0", f"result {number}")
             turns.result("call_0", "the agent's own words")
         turns.end()
-    assert told(turns.messages()) == [
+    assert said(turns.messages()) == [
         [("read", {"n": 0})], "result 0", [("read", {"n": 1})], [("read", {"n": 2})], "result 2",
     ]  # fmt: skip
 
@@ -46,7 +46,7 @@ def test_parallel_calls_are_answered_in_their_order() -> None:
     for call_id, rank in (("b", "2"), ("a", "1"), ("c", "3")):
         turns.call(call_id, "read", {"id": call_id}, rank=rank)
         turns.result(call_id, call_id)
-    assert told(turns.messages()) == [[("read", {"id": name}) for name in "abc"], "a", "b", "early"]
+    assert said(turns.messages()) == [[("read", {"id": name}) for name in "abc"], "a", "b", "early"]
 
 
 def test_codex_names_each_call_by_its_own_tool(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_codex_names_each_call_by_its_own_tool(tmp_path: Path) -> None:
     rollout.write_text("".join(json.dumps(line) + "\n" for line in lines))
     started = {"type": "thread.started", "thread_id": THREAD}
     session = codex.read_session(hold(tmp_path), [started], SERVER)
-    assert told(session.turns.messages()) == [[("add", {})], "1", [("note", {})], "2"]
+    assert said(session.turns.messages()) == [[("add", {})], "1", [("note", {})], "2"]
 
 
 def test_an_acp_agent_may_use_ids_again(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_an_acp_agent_may_use_ids_again(tmp_path: Path) -> None:
     stdout = tmp_path / "stdout"
     stdout.write_text("".join(json.dumps({"type": "update", "update": update}) + "\n" for update in updates))
     messages = acp.read_session(stdout, SERVER).turns.messages()
-    assert [item for item in told(messages) if item] == [
+    assert [item for item in said(messages) if item] == [
         [("add", {"n": 0, "place": 0}), ("add", {"n": 0, "place": 1})], "result 0 call_0", "result 0 call_1",
         [("add", {"n": 1, "place": 0}), ("add", {"n": 1, "place": 1})], "result 1 call_0", "result 1 call_1",
     ]  # fmt: skip

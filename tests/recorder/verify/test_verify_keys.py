@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.verify import verify
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.parts import resume_run
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.keys import key_path, own_key
@@ -69,3 +72,15 @@ def test_concurrent_creation_yields_one_key(bench_home: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert len({key.id for key in pool.map(lambda _: own_key(), range(32))}) == 1
     assert [path.name for path in bench_home.iterdir()] == ["key"]
+
+
+def test_a_key_that_cannot_be_written_leaves_nothing(
+    bench_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match=r"cannot write the key .*: No space left on device"):
+        own_key()
+    assert not [*bench_home.iterdir()]

@@ -1,4 +1,4 @@
-"""Ids and numbers do not tell which record a family made first: often it is the one to change."""
+"""Ids and numbers do not show which record a family made first: often it is the one to change."""
 
 from collections.abc import Callable
 from statistics import mean

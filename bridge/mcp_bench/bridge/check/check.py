@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import signal
-import sys
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
 
 import anyio
 
@@ -16,6 +12,7 @@ from mcp_bench.bridge.check.overlap import overlap
 from mcp_bench.bridge.check.sample import sample
 from mcp_bench.bridge.check.sealing import sealing
 from mcp_bench.bridge.check.worlds import open_all, schemas, speed
+from mcp_bench.bridge.process.ends_on_sigterm import ends_on_sigterm
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.left_folders import temporary_folder
 
@@ -48,16 +45,3 @@ def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Fin
         yield sealing(runs, tasks, opened.solutions)
         yield overlap(benchmark, chosen.tasks, opened.solutions)
         yield speed(opened, [one.seconds for one in solved.episodes() if one.seconds] if solved else [])
-
-
-@contextmanager
-def ends_on_sigterm() -> Iterator[None]:
-    """Let SIGTERM end this process as Ctrl-C does: what was made for the checks is removed."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

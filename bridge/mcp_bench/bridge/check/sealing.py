@@ -55,15 +55,16 @@ def sealing(runs: Sequence[Run], tasks: Mapping[str, Task], solutions: Mapping[s
                     failures["the tools' list has the reference's answer"].append(name)
                 elif answer in tasks[episode.task].prompt:
                     warnings.append(f"{episode.task}: the prompt has the reference's answer")
-    reasons, doubted = (
-        [
-            f"{what}: {names[0]}{f' and {len(names) - 1} more' if len(names) > 1 else ''}"
-            for what, names in found.items()
-        ]
-        for found in (failures, doubts)
-    )
     summary = f"{size:,} characters that agents saw were searched"
-    return judged("sealing", summary, reasons, [*few(doubted), *few(warnings)])
+    return judged("sealing", summary, where(failures), [*few(where(doubts)), *few(warnings)])
+
+
+def where(seen: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return what was seen, each with the first place and the number of others."""
+    return [
+        f"{what}: {places[0]}{f' and {len(places) - 1} more' if len(places) > 1 else ''}"
+        for what, places in seen.items()
+    ]
 
 
 def texts(reader: RunReader, episode: StoredEpisode, by: str = "server") -> Iterator[str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import multiprocessing
 import signal
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection
@@ -13,6 +12,7 @@ from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.progress import Progress
 from mcp_bench.bridge.doctor.run_checks import run_checks
 from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants
+from mcp_bench.bridge.process.ends_on_sigterm import ends_on_sigterm
 from mcp_bench.recorder.curation.parallel import uninterrupted
 from mcp_bench.servers.errors import BenchError
 
@@ -27,30 +27,29 @@ def run_checks_in_subprocess(checks: Sequence[Check], seconds: float) -> list[li
     ours, theirs = context.Pipe(duplex=False)
     process = context.Process(target=_run, args=(checks, seconds, theirs), daemon=False)
     become_subreaper()
-    before = signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    try:
-        with uninterrupted():
-            process.start()
-        theirs.close()
-        with Progress() as progress:
-            while True:
-                kind, message = ours.recv()
-                if kind == "found":
-                    found: list[list[Finding]] = message
-                    return found
-                progress.show(message)
-    except EOFError:
-        process.join()
-        raise BenchError(
-            f"a plugin's code crashed the doctor (exit code {process.exitcode}). Name agents one by one to "
-            "find which"
-        ) from None
-    finally:
-        if process.is_alive():
-            process.kill()
+    with ends_on_sigterm():
+        try:
+            with uninterrupted():
+                process.start()
+            theirs.close()
+            with Progress() as progress:
+                while True:
+                    kind, message = ours.recv()
+                    if kind == "found":
+                        found: list[list[Finding]] = message
+                        return found
+                    progress.show(message)
+        except EOFError:
             process.join()
-        end_descendants()  # without the process nothing new starts, and orphans become our children
-        signal.signal(signal.SIGTERM, before)
+            raise BenchError(
+                f"a plugin's code crashed the doctor (exit code {process.exitcode}). Name agents one by one "
+                "to find which"
+            ) from None
+        finally:
+            if process.is_alive():
+                process.kill()
+                process.join()
+            end_descendants()  # without the process nothing new starts, and orphans become our children
 
 
 def _run(checks: Sequence[Check], seconds: float, connection: Connection) -> None:

@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 from mcp_bench.bridge.viewer.links import Links
 from mcp_bench.bridge.viewer.prose import MOST as MOST_PROSE
 from mcp_bench.bridge.viewer.prose import prose
-from mcp_bench.bridge.viewer.training.folders import listed
-from mcp_bench.bridge.viewer.training.folders import number as finite
+from mcp_bench.bridge.viewer.training.facts import listed
+from mcp_bench.bridge.viewer.training.facts import number as finite
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.templating import make_environment

@@ -105,13 +105,13 @@ def _make(path: Path) -> None:
     fresh = path.with_name(f"{NAME}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        write_key(fresh, secrets.token_hex(SECRET_BYTES))
         try:
+            write_key(fresh, secrets.token_hex(SECRET_BYTES))
             os.link(fresh, path)
         except FileExistsError:
             pass  # another process was faster
         finally:
-            fresh.unlink()
+            fresh.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
             f"cannot write the key {path}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME; set "

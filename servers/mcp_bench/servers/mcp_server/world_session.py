@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable
 
 import anyio
 
-from mcp_bench.servers.cancellation import is_cancellation
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, HostError, WorkerDiedError, suggestion
 from mcp_bench.servers.mcp_server.arguments import ArgumentValidator, cut
+from mcp_bench.servers.mcp_server.cancellation import is_cancellation
 from mcp_bench.servers.mcp_server.images import check_images
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
 

@@ -25,7 +25,6 @@ from typing import Any
 import anyio
 from anyio.abc import SocketStream, TaskGroup
 
-from mcp_bench.servers.cancellation import is_cancellation
 from mcp_bench.servers.contracts import (
     JSON,
     Benchmark,
@@ -43,6 +42,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.host import open_world
+from mcp_bench.servers.mcp_server.cancellation import is_cancellation
 from mcp_bench.servers.mcp_server.lines import read_lines
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.remote.failures import to_wire

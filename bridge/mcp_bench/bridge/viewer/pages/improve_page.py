@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.bridge.viewer.recordings import Library, Run
-from mcp_bench.bridge.viewer.training.folders import Found, TrainingFiles, manifest_of, read_text
+from mcp_bench.bridge.viewer.training.facts import read_text
+from mcp_bench.bridge.viewer.training.folders import Found, TrainingFiles, manifest_of
 from mcp_bench.bridge.viewer.training.improvements import (
     KINDS,
     RECORDED,

@@ -17,18 +17,10 @@ from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.training.curves import curve, curves
 from mcp_bench.bridge.viewer.training.exports import Export
-from mcp_bench.bridge.viewer.training.folders import (
+from mcp_bench.bridge.viewer.training.facts import (
     Facts,
-    Found,
-    TrainingFiles,
-    Turn,
     as_object,
-    data_files,
-    files_of,
-    is_file,
     listed,
-    located,
-    manifest_of,
     number,
     objects,
     read_lines,
@@ -36,6 +28,16 @@ from mcp_bench.bridge.viewer.training.folders import (
     read_text,
     scores_in,
     span,
+)
+from mcp_bench.bridge.viewer.training.folders import (
+    Found,
+    TrainingFiles,
+    Turn,
+    data_files,
+    files_of,
+    is_file,
+    located,
+    manifest_of,
     turns,
 )
 from mcp_bench.bridge.viewer.training.improvements import line_of

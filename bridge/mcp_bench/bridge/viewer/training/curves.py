@@ -8,7 +8,7 @@ from math import ceil
 from statistics import fmean
 from typing import Any
 
-from mcp_bench.bridge.viewer.training.folders import number
+from mcp_bench.bridge.viewer.training.facts import number
 
 WIDTH, HEIGHT = 320.0, 96.0
 MOST_POINTS = 160

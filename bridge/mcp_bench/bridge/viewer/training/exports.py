@@ -12,7 +12,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.viewer.training.folders import as_object, count, listed, number, objects, read_object
+from mcp_bench.bridge.viewer.training.facts import as_object, count, listed, number, objects, read_object
 
 TOOL = "mcp-bench-kit"
 KEPT = "kept"

@@ -8,15 +8,14 @@ loop that goes on is shown as far as it came.
 from __future__ import annotations
 
 import hashlib
-import json
-import math
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+from mcp_bench.bridge.viewer.training.facts import Facts, as_object, objects, read_object, scores_in
 from mcp_bench.recorder.files.layout import common_name
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
@@ -174,40 +173,6 @@ def _changed(path: Path) -> float:
 # Files ---------------------------------------------------------------------------------------------
 
 
-class Facts(dict[str, Any]):
-    """A JSON object whose missing keys are None, as its file may be older, newer or cut off."""
-
-    def __missing__(self, key: str) -> None:
-        return None
-
-
-def read_object(path: Path) -> Facts:
-    """Return the JSON object in a file; an empty one if the file is missing, cut off or something else."""
-    try:
-        return as_object(json.loads(path.read_text("utf-8"), object_hook=Facts))
-    except (OSError, ValueError, RecursionError):
-        return Facts()
-
-
-def read_lines(path: Path) -> list[Facts]:
-    """Return the objects of a file with one in each line. Incomplete lines are left out."""
-    found = []
-    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
-        for line in file:
-            with suppress(ValueError, RecursionError):
-                if isinstance(one := json.loads(line, object_hook=Facts), Facts):
-                    found.append(one)
-    return found
-
-
-def read_text(path: Path, most: int = 100_000) -> str:
-    try:
-        with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(most)
-    except OSError:
-        return ""
-
-
 def data_files(found: Found) -> list[Path]:
     """Return the data sets that a training run, or each turn of a loop, learned from."""
     if found.kind == "loop":
@@ -241,51 +206,6 @@ def is_file(path: Path) -> bool:
         return path.is_file()
     except OSError:
         return False
-
-
-def number(value: object) -> float | None:
-    """Return a number that can be drawn: None for another value, infinity or not-a-number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    with suppress(OverflowError):
-        if math.isfinite(value):
-            return float(value)
-    return None
-
-
-def count(value: object) -> int:
-    """Return a number of things: 0 for another value."""
-    return int(number(value) or 0)
-
-
-def span(value: object) -> tuple[float, float] | None:
-    """Return the two ends of an interval: None for another value."""
-    ends = [number(end) for end in listed(value)]
-    if len(ends) != 2 or ends[0] is None or ends[1] is None:
-        return None
-    return ends[0], ends[1]
-
-
-def listed(value: object) -> list[Any]:
-    """Return a list: an empty one for another value."""
-    return value if isinstance(value, list) else []
-
-
-def objects(value: object) -> list[Facts]:
-    """Return the objects in a list: none for another value."""
-    return [one for one in listed(value) if isinstance(one, Facts)]
-
-
-def as_object(value: object) -> Facts:
-    """Return an object: an empty one for another value."""
-    return value if isinstance(value, Facts) else Facts()
-
-
-def scores_in(found: Facts) -> Facts:
-    """Return what was measured, with scores and intervals that can be drawn, and the run that it rests on."""
-    scores = {kind: number(found[kind]) for kind in ("partial", "strict")}
-    spans = {f"{kind}_ci": span(found[f"{kind}_ci"]) for kind in scores}
-    return Facts({**found, **scores, **spans, "run": str(found["run"] or "")})
 
 
 # Loops ---------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from mcp_bench.bridge.harness.folder import read_harness
-from mcp_bench.bridge.viewer.training.folders import Facts, listed, number, read_object, span
+from mcp_bench.bridge.viewer.training.facts import Facts, listed, number, read_object, span
 from mcp_bench.bridge.viewer.training.text_changes import Change, changes
 from mcp_bench.servers.errors import WrongUseError
 

@@ -83,7 +83,7 @@ class Seeder(Draw):
             case _:
                 return automatic(self.state, field, record_id)
 
-    # Families make the records that matter first or last. Ids and numbers are drawn, so they do not tell.
+    # Families make the records that matter first or last. Ids and numbers are drawn, so they show nothing.
 
     def _id(self, prefix: str) -> str:
         marks = self._marks

@@ -1,4 +1,4 @@
-"""Tell the cancellation of a task from an error with the same class."""
+"""Distinguish the cancellation of a task from an error with the same class."""
 
 from __future__ import annotations
 
