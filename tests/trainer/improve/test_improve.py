@@ -216,6 +216,30 @@ def test_a_proposal_that_cannot_be_recorded_is_not_better(
     assert one["why"].startswith("the recording of h1-w0 was stopped: 20 episodes in a row")
 
 
+def test_an_outage_is_no_verdict_on_a_proposal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither one that ends, nor one that lasts: the best so far cannot be recorded then, either."""
+    measured = Recordings.scores
+    failing = {(Arm(1), "gate"), (Arm(0), "probe")}
+
+    def outage(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        scores, invalid, total = measured(self, arm, what, numbers)
+        return scores, total if (arm, what) in failing else invalid, total
+
+    def passing(self: Recordings, arm: Arm, what: str, numbers: int) -> Any:
+        found = outage(self, arm, what, numbers)
+        failing.discard((arm, what))
+        return found
+
+    monkeypatch.setattr(Recordings, "scores", outage)
+    result = improved(tmp_path, "--candidate", harness(tmp_path / "good", GOOD))
+    assert str(result.exception).startswith("10 of 10 episodes of h1-w0 are invalid")
+    assert str(result.exception).endswith("h0-w0 fails now, too: mend that, and start again")
+    assert not (tmp_path / "out" / "generation-1" / "decision.json").exists()
+    monkeypatch.setattr(Recordings, "scores", passing)
+    (one,) = history(CliRunner().invoke(improve, [str(tmp_path / "out"), "--json"]))["generations"]
+    assert one["verdict"] == "promoted"
+
+
 def test_the_best_harness_is_there_while_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     measured = Recordings.scores
 

@@ -12,7 +12,7 @@ from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, Verdict, confirm, judge, too_many_invalid
-from mcp_bench.trainer.improve.measured import comparable
+from mcp_bench.trainer.improve.measured import Graded, comparable
 from mcp_bench.trainer.improve.on_test import on_test
 from mcp_bench.trainer.improve.policy import Past, choose
 from mcp_bench.trainer.improve.proposals import propose, refusals
@@ -192,29 +192,39 @@ class _Generations:
         return self._compare(best, arm, "confirm", 1, confirm)
 
     def _compare(self, best: Arm, arm: Arm, what: str, rounds: int, by: Callable[..., Verdict]) -> Verdict:
-        sides = []
-        for one in (best, arm):
-            try:
-                scores, invalid, total = self.recordings.scores(one, what, rounds)
-            except RunStoppedError as error:  # so many failures in a row that more are no use
-                if one == best or error.stopped_by == SIGNAL:
-                    raise
-                return Verdict("not better", f"the recording of {one} was stopped: {error.stopped_by}")
-            found = ""
-            if too_many_invalid(invalid, total):
-                found = (
-                    f"{invalid} of {total} episodes of {one} are invalid or tainted, or failed by its word"
-                )
-            elif one == best and len(scores) < FEWEST_TASKS:
-                found = f"only {len(scores)} tasks of {one} were graded, and {FEWEST_TASKS} are needed"
-            if found and one == best:  # this says nothing about the proposal
-                self.recordings.again(one, what, rounds)
-                raise BenchError(f"{found}: mend that, and start again")
-            if found:
-                return Verdict("not better", found)
-            sides.append(scores)
-        (before, after), measure = comparable(sides)
-        return by(before, after, measure)
+        before, doubt = self._scores(best, what, rounds)
+        if not doubt and len(before) < FEWEST_TASKS:
+            doubt = f"only {len(before)} tasks of {best} were graded, and {FEWEST_TASKS} are needed"
+        if doubt:  # this says nothing about the proposal
+            self.recordings.again(best, what, rounds)
+            raise BenchError(f"{doubt}: mend that, and start again")
+        after, doubt = self._scores(arm, what, rounds)
+        if doubt:  # an outage looks the same
+            self.report(f"{doubt}: attempting invalid episodes again")
+            self.recordings.retry(arm, what, rounds)
+            after, doubt = self._scores(arm, what, rounds)
+        if doubt and not self.recordings.works(best):
+            self.recordings.retry(arm, what, rounds)
+            raise BenchError(f"{doubt}. {best} fails now, too: mend that, and start again")
+        if doubt:
+            return Verdict("not better", doubt)
+        (before_values, after_values), measure = comparable([before, after])
+        return by(before_values, after_values, measure)
+
+    def _scores(self, arm: Arm, what: str, rounds: int) -> tuple[dict[str, list[Graded]], str]:
+        """Return the graded attempts of an arm, and why they cannot be compared, or an empty text."""
+        try:
+            found, invalid, total = self.recordings.scores(arm, what, rounds)
+        except RunStoppedError as error:  # so many failures in a row that more are no use
+            if error.stopped_by == SIGNAL:
+                raise
+            return {}, f"the recording of {arm} was stopped: {error.stopped_by}"
+        if too_many_invalid(invalid, total):
+            return (
+                found,
+                f"{invalid} of {total} episodes of {arm} are invalid or tainted, or failed by its word",
+            )
+        return found, ""
 
 
 def _decision(

@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.annotations import known_annotations
@@ -15,6 +16,7 @@ from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
+from mcp_bench.trainer.improve.gate import too_many_invalid
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import StepFailedError, run
@@ -25,8 +27,9 @@ from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
 
-SEEDS = {"train": 0, "gate": 100_000, "confirm": 200_000, "test": 300_000}
+SEEDS = {"train": 0, "gate": 100_000, "confirm": 200_000, "test": 300_000, "probe": 400_000}
 """Added to the seed, so that no world is met twice. Both sides of a comparison have the same ones."""
+PROBE_TASKS = 3
 MAX_COST = "--max-cost"
 
 
@@ -50,7 +53,8 @@ class Recordings:
         self._settings = settings
 
     def of(self, arm: Arm, what: str, number: int = 0) -> Outcome:
-        """Return a recording of an arm: on `train`, or on `gate`, `confirm` or `test` with repeats.
+        """Return a recording of an arm: on `train`, on `gate`, `confirm` or `test` with repeats, or
+        on the tasks of a `probe`.
 
         Args:
             number: which one of several with the same tasks and other seeds.
@@ -65,18 +69,37 @@ class Recordings:
     def _path(self, arm: Arm, what: str, number: int) -> Path:
         return self._folder.arm(arm) / f"{what}-{number}.json"
 
-    def again(self, arm: Arm, what: str, numbers: int) -> None:
-        """Let the next call of `of` go on with these recordings: it attempts invalid episodes again.
+    def retry(self, arm: Arm, what: str, numbers: int) -> None:
+        """Let the next call of `of` go on with these recordings: it attempts invalid episodes again."""
+        for number in range(numbers):
+            self._path(arm, what, number).unlink(missing_ok=True)  # it is not there if it was stopped
 
-        A tainted episode has a grade, and so has one whose agent reported a failure. With one of these, all
-        are recorded again.
+    def again(self, arm: Arm, what: str, numbers: int) -> None:
+        """Let the next call of `of` attempt invalid episodes again, and all where others are doubtful.
+
+        A tainted episode has a grade, and so has one whose agent reported a failure.
         """
         for number in range(numbers):
             path = self._path(arm, what, number)
+            if not path.exists():
+                continue
             episodes = episodes_of(self.of(arm, what, number)["run"])
             if any(one.claim is not None or one.taint == "tainted" for one in episodes):
                 path.with_suffix(".begun").unlink(missing_ok=True)
-            path.unlink()
+        self.retry(arm, what, numbers)
+
+    def works(self, arm: Arm) -> bool:
+        """Return whether an arm can be recorded now, by attempts at a few tasks."""
+        path = self._path(arm, "probe", 0)
+        for old in (path, path.with_suffix(".begun")):
+            old.unlink(missing_ok=True)
+        try:
+            _, doubtful, total = self.scores(arm, "probe", 1)
+        except RunStoppedError as error:
+            if error.stopped_by == SIGNAL:
+                raise
+            return False
+        return not too_many_invalid(doubtful, total)
 
     def scores(self, arm: Arm, what: str, numbers: int) -> tuple[dict[str, list[Graded]], int, int]:
         """Return the graded attempts by task, and the numbers of doubtful and of all episodes.
@@ -173,8 +196,9 @@ class Recordings:
             "gate": settings.dev,
             "confirm": settings.confirm,
             "test": settings.test,
+            "probe": settings.dev[:PROBE_TASKS],
         }
-        repeat = 1 if what == "train" else settings.repeats
+        repeat = 1 if what in ("train", "probe") else settings.repeats
         tag = self._folder.tag(arm, f"{what}-{number}")
         resumed = [one for one in begun_since(marker) if tag in known_annotations(runs_dir() / one).tags]
         left = self.check_budget(len(ids[what]) * repeat, resumed).usd
