@@ -28,7 +28,7 @@ demo-model: $(VENV)/.kit
 	VENV=$(VENV) bash demo-model.sh
 
 ablate-model: $(VENV)/.kit
-	$(VENV)/bin/python benchmarks/ablate_model.py
+	$(VENV)/bin/python benchmarks/learning/ablate_model.py
 
 unit: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "unit and not full"
@@ -50,7 +50,7 @@ check: $(VENV)/.dev
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/ruff format --check
 	$(VENV)/bin/mypy
-	$(VENV)/bin/mypy benchmarks/*.py
+	$(VENV)/bin/mypy benchmarks/*.py benchmarks/*/*.py
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference --short-help > short_help.new && mv short_help.new bridge/mcp_bench/bridge/cli/short_help.py

@@ -9,8 +9,6 @@ import re
 import sys
 from collections import Counter
 
-from load import table
-
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.unseen import unseen_values
 from mcp_bench.recorder.verify.damage import readable
@@ -52,7 +50,8 @@ def main() -> None:
         counts = (episodes[group], calls[group], solved[group])
         shown = (*map(sanitize_line, group), *map(str, counts))
         rows.append((*shown, f"{both} ({both / episodes[group]:.1%})", str(solved_too)))
-    print(table(heads, rows))
+    for row in (heads, ["---"] * len(heads), *rows):
+        print(f"| {' | '.join(row)} |")
     for text, count in values.most_common(15):
         print(sanitize_line(f"{count:6} {text[:100]}"))
 

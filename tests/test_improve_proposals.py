@@ -1,4 +1,4 @@
-"""The scripted proposer of `benchmarks/improve_drivers.py`: what it changes in each task."""
+"""The scripted proposer of `benchmarks/learning/improve_drivers.py`: what it changes in each task."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKEN = "\n("
 
 @pytest.fixture
 def changes(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    monkeypatch.syspath_prepend(ROOT / "benchmarks")
+    monkeypatch.syspath_prepend(ROOT / "benchmarks" / "learning")
     found: dict[str, Any] = importlib.import_module("improve_proposals").CHANGES
     return found
 

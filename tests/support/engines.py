@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.bench_commands import FIXTURES, Bench
 
-OPTIONS = {"local": (), "referees": ("--referees", "2"), "ray": ("--engine", "ray")}
+OPTIONS = {"local": (), "referees": ("--referees", "2"), "ray": ("--ray",)}
 RAY_STAND_IN = Path(__file__).with_name("ray_stand_in")
 
 

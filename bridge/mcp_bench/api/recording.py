@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
-from mcp_bench.bridge.engines.parallel import AUTO, LOCAL, EngineName, Processes
+from mcp_bench.bridge.engines.parallel import AUTO, Processes
 from mcp_bench.bridge.run.child import Request
 from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check
 from mcp_bench.bridge.run.events import RunEnded
@@ -38,7 +38,7 @@ def record(
     seed: int = 0,
     jobs: int = 1,
     referees: Processes = AUTO,
-    engine: EngineName = LOCAL,
+    ray: bool = False,
     address: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
@@ -94,7 +94,7 @@ def record(
         seed: Seed for what can vary in a world.
         jobs: Number of episodes to run in parallel.
         referees: Number of referee processes that share them; `auto` as for the command.
-        engine: Where they run: `local`, or `ray` for the nodes of a Ray cluster.
+        ray: Run them on the nodes of a Ray cluster, instead of on this machine.
         address: With `ray`: `HOST:PORT` of its head. By default the cluster that this machine is a node of.
         model: Model for the agent.
         base_url: Model endpoint to use instead of the agent's default.
@@ -159,7 +159,7 @@ async def record_async(
     seed: int = 0,
     jobs: int = 1,
     referees: Processes = AUTO,
-    engine: EngineName = LOCAL,
+    ray: bool = False,
     address: str | None = None,
     model: str | None = None,
     base_url: str | None = None,
@@ -206,7 +206,7 @@ def resume(
     *,
     jobs: int = 1,
     referees: Processes = AUTO,
-    engine: EngineName = LOCAL,
+    ray: bool = False,
     address: str | None = None,
     max_cost: float | None = None,
     run_tags: Names = (),
@@ -223,7 +223,7 @@ def resume(
         run: It, or its id.
         jobs: Number of episodes to run in parallel.
         referees: Number of referee processes that share them; `auto` as for the command.
-        engine: Where they run: `local`, or `ray` for the nodes of a Ray cluster.
+        ray: Run them on the nodes of a Ray cluster, instead of on this machine.
         address: With `ray`: `HOST:PORT` of its head. By default the cluster that this machine is a node of.
         max_cost: A new cost limit in US dollars, with what was spent before.
         run_tags: Tags to add to the run.
@@ -247,7 +247,7 @@ async def resume_async(
     *,
     jobs: int = 1,
     referees: Processes = AUTO,
-    engine: EngineName = LOCAL,
+    ray: bool = False,
     address: str | None = None,
     max_cost: float | None = None,
     run_tags: Names = (),
@@ -265,7 +265,7 @@ async def resume_async(
 def _start(given: dict[str, Any]) -> RunProcess:
     """Check the parameters of `record`, and start."""
     place = {name: given.pop(name) for name in PLACE}
-    parallel = {name: given.pop(name) for name in ("jobs", "referees", "engine", "address")}
+    parallel = {name: given.pop(name) for name in ("jobs", "referees", "ray", "address")}
     command = given.pop("agent_command")
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}

@@ -11,12 +11,11 @@ from typing import Any
 import pytest
 
 from tests.bridge.engines.test_referees import HANGS_ONCE, Write, attempts, referee_of, verdict
-from tests.support.bench_commands import FIXTURES
 from tests.support.engines import engine_options
 
 pytestmark = pytest.mark.system
 
-NOTEBOOK = ("--agent", "script", "--benchmark", "notebook", "--engine", "ray", "--jobs", "2")
+NOTEBOOK = ("--agent", "script", "--benchmark", "notebook", "--ray", "--jobs", "2")
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def test_a_stopped_run_goes_on(nodes: Any, script: Write, tmp_path: Path) -> Non
         ready.read_text()
         run.send_signal(signal.SIGINT)
         _, err = run.communicate(timeout=300)
-    resume = ("record", "--resume", nodes.run_folder.name, "--engine", "ray")
+    resume = ("record", "--resume", nodes.run_folder.name, "--ray")
     assert f"mcp-bench {' '.join(resume)}" in err
     assert [row for row in attempts(nodes) if row[0] == "numbers"] == [("numbers", 1, "cancelled")]
     flag.touch()
@@ -79,11 +78,6 @@ def test_a_stopped_run_goes_on(nodes: Any, script: Write, tmp_path: Path) -> Non
             {},
             ("--referees", "2"),
             "each node of the cluster has one referee process: leave out the number of referees",
-        ),
-        (
-            {"PYTHONPATH": str(FIXTURES), "RAY_ADDRESS": ""},
-            ("--engine", "local", "--address", "a:1"),
-            "choose the engine ray",
         ),
     ],
 )

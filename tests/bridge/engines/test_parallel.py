@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.engines.on_ray.node import without_rays
-from mcp_bench.bridge.engines.parallel import referees
+from mcp_bench.bridge.engines.parallel import Parallel, referees
 from mcp_bench.bridge.matrix import plan
+from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.unit
 
@@ -49,3 +50,8 @@ def test_cells_on_a_cluster_keep_tasks_that_this_machine_cannot_play(monkeypatch
     choices: Any = SimpleNamespace(**dict.fromkeys(plan._OF_TASKS))
     checks = plan._Checks()
     assert [checks.tasks(choices, elsewhere) for elsewhere in (False, True)] == [2, 5]
+
+
+def test_an_address_is_for_ray() -> None:
+    with pytest.raises(WrongUseError, match="ask for ray, or leave the address out"):
+        Parallel(address="head:6379")

@@ -81,7 +81,7 @@ def hanging(script: Write, tmp_path: Path) -> tuple[str, Path, Path]:
 
 
 def on(cluster: Cluster) -> tuple[str, ...]:
-    return ("--engine", "ray", "--address", cluster.address)
+    return ("--ray", "--address", cluster.address)
 
 
 def home_of(agent: int) -> Path:
@@ -174,7 +174,7 @@ def test_a_killed_head_stops_a_run_that_goes_on_here(
         _, err = run.communicate(timeout=600)
     assert run.returncode == 1
     assert "Ray cluster" in err.splitlines()[-1]
-    assert f"Resume with: mcp-bench record --resume {bench.run_folder.name} --engine ray" in err
+    assert f"Resume with: mcp-bench record --resume {bench.run_folder.name} --ray" in err
     done = bench.run("record", "--resume", bench.run_folder.name, "--json")
     assert json.loads(done.stdout)["strict"] == 1.0
     assert verdict(bench) == "verified"

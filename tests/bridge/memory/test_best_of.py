@@ -35,7 +35,7 @@ def recorded(
 
 
 def chosen(*options: str) -> str:
-    done = CliRunner().invoke(best_of, ["--n", "3", *options])
+    done = CliRunner().invoke(best_of, ["--repeat", "3", *options])
     if done.exception is not None and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.stdout

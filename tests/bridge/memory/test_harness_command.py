@@ -39,7 +39,7 @@ def test_edits_follow_each_other(recorded: Bench, tmp_path: Path) -> None:
     for edit, options in (
         ("tips", ()),
         ("skills", ()),
-        ("examples", ("--count", "1")),
+        ("examples", ("--most", "1")),
         ("recall", ()),
     ):
         out = tmp_path / edit

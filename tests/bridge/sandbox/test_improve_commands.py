@@ -64,7 +64,7 @@ def test_the_task_of_the_documentation_is_tried(bench: Bench, tmp_path: Path) ->
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     assert len(files) == 5
-    done = bench.run("improve-task", "check", folder, "--repeats", "1", "--json", code=None)
+    done = bench.run("improve-task", "check", folder, "--repeat", "1", "--json", code=None)
     document = json.loads(done.stdout)
     [trial] = document["trials"]
     assert trial["gain"] > 1
@@ -74,7 +74,7 @@ def test_the_task_of_the_documentation_is_tried(bench: Bench, tmp_path: Path) ->
 
 def test_a_reference_that_is_no_better_is_found(bench: Bench, tmp_path: Path) -> None:
     folder = write_task(tmp_path, target=REFERENCE)
-    done = bench.run("improve-task", "check", folder, "--repeats", "1", code=1)
+    done = bench.run("improve-task", "check", folder, "--repeat", "1", code=1)
     assert "problem: the reference is not better than the baseline" in done.stdout
     assert "sums: problems" in done.stdout
 
@@ -112,7 +112,7 @@ def test_a_task_that_cannot_be_measured_is_no_trial(
 ) -> None:
     """`check` ends with 1 and names the part that failed; `record` does so before its agent starts."""
     folder = write_task(tmp_path, **parts)
-    done = bench.run("improve-task", "check", folder, "--repeats", "1", code=1)
+    done = bench.run("improve-task", "check", folder, "--repeat", "1", code=1)
     assert said in done.stdout + done.stderr
     record = ("record", "--agent", "oracle", "--benchmark", "improve", "--path", folder, "--limit", "1")
     done = bench.run(*record, "--retries", "0", code=1)

@@ -28,7 +28,7 @@ pytestmark = pytest.mark.system
 
 HELD = "door-eb21bb"
 """Where the parcel of the test task oak.1.test.0 goes."""
-FEW = ("--train", "2", "--repeats", "1")
+FEW = ("--train", "2", "--repeat", "1")
 
 
 @pytest.fixture(autouse=True)

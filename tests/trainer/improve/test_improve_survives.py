@@ -22,7 +22,7 @@ from tests.support.scripted_improvement import GOOD, dev_ids, lesson, obedient, 
 pytestmark = pytest.mark.system
 
 KEY = "dummy-key-0123456789"
-FEW = ("--train", "2", "--repeats", "1", "--test", "2", "--generations", "1")
+FEW = ("--train", "2", "--repeat", "1", "--test", "2", "--generations", "1")
 PHASES = (
     "recording h0-w0 on train",
     "/h0-w0/train-0",

@@ -51,7 +51,7 @@ def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) 
         *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
         "--harness", tmp_path / "start", "--candidate", tmp_path / "good",
         "--policy", "fixed:train,harness,rl", "--rl-steps", "1",
-        "--generations", "4", "--patience", "4", "--train", "2", "--dev", dev_ids(tmp_path), "--repeats", "1",
+        "--generations", "4", "--patience", "4", "--train", "2", "--dev", dev_ids(tmp_path), "--repeat", "1",
         "--min-partial", "0", "--max-tokens", "8", "--json",
     )  # fmt: skip
     history = json.loads(done.stdout)

@@ -44,7 +44,7 @@ def test_a_turn_is_taught_and_measured_on_nodes(bench_home: Path, cluster: Clust
     out = ["--out", str(tmp_path / "loop"), "--jobs", "2", "--json"]
     command = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "loop", *asked, *small, *out]
     done = subprocess.run(
-        [*command, "--", "--engine", "ray", "--address", cluster.address],
+        [*command, "--", "--ray", "--address", cluster.address],
         env={**os.environ, **cluster.environ, "MCP_BENCH_ENGINE_KEY": KEY},
         capture_output=True,
         text=True,

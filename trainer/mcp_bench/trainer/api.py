@@ -217,7 +217,7 @@ def loop(
         engine: Serving engine.
         constrain_calls: Hold the models' tool calls to the tools' schemas.
         host: Address of this machine at which the models are served.
-        record_options: Other arguments of `mcp-bench record`, such as `["--engine", "ray"]`.
+        record_options: Other arguments of `mcp-bench record`, such as `["--ray"]`.
         overrides: Values of the recipe to override.
         out: Folder for the loop. By default a new one in `$MCP_BENCH_HOME/loops`.
         report: Called with a line for each turn.

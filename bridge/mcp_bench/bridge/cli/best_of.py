@@ -16,14 +16,22 @@ from mcp_bench.recorder.cli.run_options import run_options
 EPILOG = """\b
 Examples:
   mcp-bench record --agent chat --model M --split dev --repeat 4
-  mcp-bench best-of --n 4                        the final state that most attempts reached
-  mcp-bench best-of --n 4 --judge-model M2       the attempt that a model prefers
+  mcp-bench best-of --repeat 4                   the final state that most attempts reached
+  mcp-bench best-of --repeat 4 --judge-model M2  the attempt that a model prefers
 """
 
 
 @click.command(name="best-of", epilog=EPILOG)
 @run_options
-@click.option("--n", type=click.IntRange(min=2), default=4, show_default=True, help="Attempts at each task.")
+@click.option(
+    "--repeat",
+    "n",
+    type=click.IntRange(min=2),
+    default=4,
+    show_default=True,
+    metavar="K",
+    help="Attempts at each task.",
+)
 @click.option(
     "--split", "splits", multiple=True, default=("dev",), show_default=True, metavar="SPLIT",
     help="Tasks of this split (repeatable).",

@@ -22,7 +22,7 @@ Examples:
   mcp-bench harness tips --out v1                       tips by a rule, from all recordings of train
   mcp-bench harness tips --harness v1 --judge-model M --out v2
   mcp-bench harness skills --harness v1 --out v2
-  mcp-bench harness examples --harness v1 --count 3 --out v2
+  mcp-bench harness examples --harness v1 --most 3 --out v2
   mcp-bench harness recall --harness v1 --out v2
   mcp-bench harness leave-out v2 --out without && mcp-bench record --config without/matrix.yaml
   mcp-bench harness value                               what each part is worth
@@ -143,7 +143,7 @@ def skills(
 @harness.command()
 @edit_options
 @click.option(
-    "--count", type=click.IntRange(min=1), default=3, show_default=True, metavar="K", help="Add at most K."
+    "--most", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Add at most N."
 )
 def examples(
     runs: tuple[str, ...],
@@ -152,7 +152,7 @@ def examples(
     out: Path,
     benchmark: str | None,
     as_json: bool,
-    count: int,
+    most: int,
 ) -> None:
     """Put the best solved tasks into the instructions, as short texts, of different families first."""
     from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
@@ -160,7 +160,7 @@ def examples(
 
     refuse_existing(out)
     files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
-    found = best(attempts)[:count]
+    found = best(attempts)[:most]
     nothing_new(found, "no task was solved")
     made = write_edited(with_examples(files, found), out)
     report(made, out, attempts, [f"{one.episode.id} {one.task}" for one in found], as_json=as_json)

@@ -12,7 +12,7 @@ import click
 EPILOG = """\b
 Examples:
   mcp-bench improve-task check my-task/
-  mcp-bench improve-task check my-task/ --repeats 10
+  mcp-bench improve-task check my-task/ --repeat 10
   mcp-bench improve-task check my-task/ --json
 """
 
@@ -25,7 +25,8 @@ def improve_task() -> None:
 @improve_task.command(epilog=EPILOG)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
-    "--repeats",
+    "--repeat",
+    "repeats",
     type=click.IntRange(min=1),
     metavar="N",
     default=3,

@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 import click
 
 from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
-from mcp_bench.bridge.engines.parallel import AUTO, LOCAL
-from mcp_bench.bridge.engines.parallel import ENGINES as PLACES
+from mcp_bench.bridge.engines.parallel import AUTO
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -213,17 +212,14 @@ def parallel_options(command: F) -> F:
             "processors, if there are at least 8 episodes at a time and 100 in all for each.",
         ),
         click.option(
-            "--engine",
-            type=click.Choice(PLACES),
-            default=LOCAL,
-            show_default=True,
-            help="Where episodes are recorded: on this machine, or on the nodes of a Ray cluster.",
+            "--ray",
+            is_flag=True,
+            help="Record on the nodes of a Ray cluster, instead of on this machine.",
         ),
         click.option(
             "--address",
             metavar="HOST:PORT",
-            help="With --engine ray: the head of the cluster. Default: the cluster that this machine is a "
-            "node of.",
+            help="With --ray: the head of the cluster. Default: the cluster that this machine is a node of.",
         ),
     ]
     return with_options(*options)(command)

@@ -23,7 +23,7 @@ from mcp_bench.bridge.cli.options import (
     task_option,
     was_given,
 )
-from mcp_bench.bridge.engines.parallel import AUTO, EngineName, Parallel, Processes
+from mcp_bench.bridge.engines.parallel import AUTO, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
-PARALLEL = ("jobs", "referees", "engine", "address")
+PARALLEL = ("jobs", "referees", "ray", "address")
 AGAIN = ("max_cost", "run_tags", "note", "base_url")
 """What can be given with --resume."""
 
@@ -41,7 +41,7 @@ Examples:
   mcp-bench record --agent codex --limit 5
   mcp-bench record --agent claude-code --split test --jobs 4 --max-cost 20
   mcp-bench record --agent oracle --repeat 100 --jobs 16 --referees 2
-  mcp-bench record --agent oracle --repeat 100 --jobs 64 --engine ray --address head:6379
+  mcp-bench record --agent oracle --repeat 100 --jobs 64 --ray --address head:6379
   mcp-bench record --agent chat --model my-model --base-url http://127.0.0.1:8000/v1
   mcp-bench record --agent codex --limit 1 --capture-llm
   mcp-bench record --agent claude-code --limit 5 --tools all --require-isolation landlock
@@ -293,7 +293,7 @@ def record(
     dry_run: bool,
     jobs: int,
     referees: Processes,
-    engine: EngineName,
+    ray: bool,
     address: str | None,
     as_json: bool,
     **choices: Any,
@@ -320,13 +320,13 @@ def record(
     if config is not None:
         refuse_given(ctx, {*choices, "resume", *PARALLEL}, "--config takes all settings from its file")
         sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
-    parallel = Parallel(jobs, referees, engine, address)
+    parallel = Parallel(jobs, referees, ray, address)
     if resume is None:
         chosen = choices_of(ctx, choices)
         if dry_run:
-            show_run(chosen, as_json=as_json, elsewhere=parallel.elsewhere)
+            show_run(chosen, as_json=as_json, elsewhere=parallel.ray)
             return
-        setup, run = start_run(chosen, elsewhere=parallel.elsewhere)
+        setup, run = start_run(chosen, elsewhere=parallel.ray)
     else:
         own = {*choices, "dry_run"} - set(AGAIN)
         refuse_given(ctx, own, "--resume keeps the run's own settings")

@@ -73,7 +73,7 @@ def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
             ctx.info_name, words, parent=ctx.parent, default_map=ctx.default_map
         ) as own:
             values = {name: value for name, value in own.params.items() if name not in NOT_SETTINGS}
-            parallel = Parallel(**{one: values.pop(one) for one in ("jobs", "referees", "engine", "address")})
+            parallel = Parallel(**{one: values.pop(one) for one in ("jobs", "referees", "ray", "address")})
             return choices_of(own, values), parallel
 
     return parse

@@ -8,11 +8,7 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Processes: TypeAlias = int | Literal["auto"]
-EngineName: TypeAlias = Literal["local", "ray"]
 AUTO: Literal["auto"] = "auto"
-LOCAL: Literal["local"] = "local"
-RAY: Literal["ray"] = "ray"
-ENGINES = (LOCAL, RAY)
 ADDRESS = re.compile(r"[A-Za-z0-9_.:\[\]-]+:[0-9]{1,5}")
 JOBS_EACH = 8
 """With fewer episodes at once, one process keeps up with most agents."""
@@ -28,34 +24,27 @@ class Parallel:
 
     jobs: int = 1
     referees: Processes = AUTO
-    engine: EngineName = LOCAL
+    ray: bool = False
+    """On the nodes of a Ray cluster, instead of on this machine."""
     address: str | None = None
     """Of the Ray cluster; None: the one that this machine is a node of."""
 
     def __post_init__(self) -> None:
         from mcp_bench.servers.errors import WrongUseError
 
-        if self.engine == LOCAL and self.address is not None:
+        if self.address is not None and not self.ray:
+            raise WrongUseError("an address is that of a Ray cluster: ask for ray, or leave the address out")
+        if self.ray and self.referees != AUTO:
             raise WrongUseError(
-                "an address is that of a Ray cluster: choose the engine ray, or leave the address out"
-            )
-        if self.engine == RAY and self.referees != AUTO:
-            raise WrongUseError(
-                "with the engine ray, each node of the cluster has one referee process: leave out the number "
-                "of referees"
+                "each node of a Ray cluster has one referee process: leave out the number of referees"
             )
         if self.address is not None and not ADDRESS.fullmatch(self.address):
             raise WrongUseError(f"{self.address!r} is not the HOST:PORT of a Ray cluster's head")
 
-    @property
-    def elsewhere(self) -> bool:
-        """Whether other machines record, too, so that this one may lack what tasks need."""
-        return self.engine == RAY
-
     def words(self) -> str:
         """Return the options that continue in the same place, for a command line."""
         address = f" --address {self.address}" if self.address else ""
-        return f" --engine {self.engine}{address}" if self.engine != LOCAL else ""
+        return f" --ray{address}" if self.ray else ""
 
 
 def referees(wanted: Processes, jobs: int, episodes: int) -> int:

@@ -105,11 +105,11 @@ def planned(file: MatrixFile, parse: Parse) -> Plan:
             checked.append(replace(one, episodes=one.run.planned if one.run else 0))
             continue
         try:
-            checked.append(replace(one, episodes=checks.episodes(one.choices, one.parallel.elsewhere)))
+            checked.append(replace(one, episodes=checks.episodes(one.choices, one.parallel.ray)))
         except (BenchError, click.ClickException) as error:
             if isinstance(error, BenchError) and error.may_pass:
                 passing.add(error, one.cell)
-                checked.append(replace(one, episodes=checks.tasks(one.choices, one.parallel.elsewhere)))
+                checked.append(replace(one, episodes=checks.tasks(one.choices, one.parallel.ray)))
             else:
                 faults.add(error, one.cell)
     _check_budget(file, checked, faults)

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.bridge.engines.channel import Channel, Lines
-from mcp_bench.bridge.engines.parallel import AUTO, LOCAL, EngineName, Parallel
+from mcp_bench.bridge.engines.parallel import AUTO, Parallel
 from mcp_bench.bridge.run.choices import AboveZero, Count
 from mcp_bench.bridge.run.events import Event, encode
 from mcp_bench.servers.errors import bench_errors
@@ -51,7 +51,7 @@ class Request(BaseModel):
     """Whether stderr is the user's terminal, on which to show progress. Else its lines become events."""
     jobs: Count
     referees: Count | Literal["auto"] = AUTO
-    engine: EngineName = LOCAL
+    ray: bool = False
     address: str | None = None
     choices: dict[str, Any] | None = None
     """Fields of `Choices`."""
@@ -132,7 +132,7 @@ def record(request: Request, channel: Channel) -> None:
     def report(event: Event) -> None:
         channel.send(encode(event))
 
-    parallel = Parallel(request.jobs, request.referees, request.engine, request.address)
+    parallel = Parallel(request.jobs, request.referees, request.ray, request.address)
     with opened(request, parallel) as (setup, run):
         display_of = partial(ReportingDisplay, setup=setup, run=run, report=report, status=channel.send)
         ended = run_to_end(setup, run, parallel, request.max_cost, display_of)
@@ -151,7 +151,7 @@ def opened(request: Request, parallel: Parallel) -> Iterator[tuple[Setup, RunFol
             request.resume, request.max_cost, request.run_tags, request.note, request.base_url
         )
     else:
-        setup, run = start_run(Choices(**request.choices or {}), elsewhere=parallel.elsewhere)
+        setup, run = start_run(Choices(**request.choices or {}), elsewhere=parallel.ray)
     with run:
         yield setup, run
 

@@ -16,7 +16,7 @@ from pydantic import JsonValue
 
 from mcp_bench.bridge.engines.engine import Engine, ThisProcess
 from mcp_bench.bridge.engines.on_ray.engine import OnRay
-from mcp_bench.bridge.engines.parallel import RAY, Parallel, referees
+from mcp_bench.bridge.engines.parallel import Parallel, referees
 from mcp_bench.bridge.engines.referees import Referees
 from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.canaries import canaries_in_place
@@ -75,7 +75,7 @@ def run_to_end(
     total = len(run.pending())
     jobs = parallel.jobs
     one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
-    slots = sandbox_slots(run) if jobs > 1 and not parallel.elsewhere else sys.maxsize
+    slots = sandbox_slots(run) if jobs > 1 and not parallel.ray else sys.maxsize
     fewer = slots < jobs and not one_at_a_time
     jobs = 1 if one_at_a_time else min(jobs, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
@@ -88,7 +88,7 @@ def run_to_end(
     processes = 1 if slots < sys.maxsize else referees(parallel.referees, jobs, total)
     engines: list[Engine] = []
     with display_of(total, jobs, title, lambda: sum(one.calls_made for one in engines)) as display:
-        if parallel.engine == RAY:
+        if parallel.ray:
             engines.append(OnRay(setup, run, parallel.address, display.say))
         elif processes > 1:
             engines.append(Referees(setup, run, processes, display.say))
@@ -98,7 +98,7 @@ def run_to_end(
             display.say(f"{run.id}: {title}, {_episodes(total)}, {jobs} at a time")
         else:
             display.say(f"{run.id}: {title}, complete: nothing was left to record")
-        if processes > 1 and parallel.engine != RAY:
+        if processes > 1 and not parallel.ray:
             display.say(f"{processes} referee processes, each with its part of the episodes")
         for line in isolation_lines(setup):
             display.say(line)

@@ -6,8 +6,8 @@ the errors.
 
 Measured gain: with every call sent through the SDK instead, the referee takes 0.73 to 0.78 ms of CPU per call
 instead of 0.24 to 0.36, and 64 sessions reach 460 to 650 calls/s instead of 1,590 to 2,920. These are two
-interleaved runs on two busy cores of `benchmarks/many_sessions.py --only throughput` (the echo world without
-tap and SQLite, 50 calls per session), with and without `read_call` made to return None.
+interleaved runs on two busy cores of `benchmarks/speed/many_sessions.py --only throughput` (the echo
+world without tap and SQLite, 50 calls per session), with and without `read_call` made to return None.
 """
 
 from __future__ import annotations

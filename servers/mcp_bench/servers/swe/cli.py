@@ -7,19 +7,19 @@ import click
 EPILOG = """\b
 Examples:
   mcp-bench swe-tasks
-  mcp-bench swe-tasks --to DIR && MCP_BENCH_SWE=DIR mcp-bench tasks swe
+  mcp-bench swe-tasks --out DIR && MCP_BENCH_SWE=DIR mcp-bench tasks swe
 """
 
 
 @click.command("swe-tasks", epilog=EPILOG)
 @click.option(
-    "--to", metavar="DIR", help="The tasks' folder. Default: $MCP_BENCH_SWE, else `swe` in the home."
+    "--out", metavar="DIR", help="The tasks' folder. Default: $MCP_BENCH_SWE, else `swe` in the home."
 )
 @click.option(
     "--python", metavar="PATH", default="/usr/bin/python3", show_default=True,
     help="The Python that the sandboxes have.",
 )  # fmt: skip
-def swe_tasks(to: str | None, python: str) -> None:
+def swe_tasks(out: str | None, python: str) -> None:
     """Build the tasks of the benchmark `swe` from public packages.
 
     Two releases of each package are downloaded as source distributions: the first is the repository, and what
@@ -30,6 +30,6 @@ def swe_tasks(to: str | None, python: str) -> None:
     from mcp_bench.servers.swe.instance import folder
     from mcp_bench.servers.swe.packages import build
 
-    target = folder() if to is None else Path(to).absolute()
+    target = folder() if out is None else Path(out).absolute()
     for task in build(target, lambda line: click.echo(line, err=True), python):
         click.echo(task)

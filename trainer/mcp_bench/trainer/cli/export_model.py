@@ -40,10 +40,10 @@ Examples:
     metavar="ID",
     help="SPDX identifier of its licence. Default: that of a fetched base.",
 )
-@click.option("--overwrite", is_flag=True, help="Replace an existing file.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def export_model(
-    model: str, out: Path, weight_type: str, name: str | None, licence: str | None, overwrite: bool,
+    model: str, out: Path, weight_type: str, name: str | None, licence: str | None, force: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Write a model as a GGUF file, with its tokenizer and chat template.
@@ -69,8 +69,8 @@ def export_model(
         raise WrongUseError(
             f"no folder {model}, and no fetched base of that name: see `mcp-bench train base`"
         )
-    if out.exists() and not overwrite:
-        raise WrongUseError(f"{out} exists: use --overwrite, or write to another file")
+    if out.exists() and not force:
+        raise WrongUseError(f"{out} exists: use --force, or write to another file")
     if not out.absolute().parent.is_dir():
         raise WrongUseError(f"no folder {out.parent}: make it first")
     progress = ByteProgress()

@@ -83,7 +83,7 @@ COUNT = click.IntRange(min=1)
     help="Tasks that are only reported; 0 for none.",
 )
 @click.option(
-    "--repeats", type=COUNT, default=2, show_default=True, metavar="K",
+    "--repeat", "repeats", type=COUNT, default=2, show_default=True, metavar="K",
     help="Attempts at each task of dev and test; twice as many where these leave it unclear.",
 )  # fmt: skip
 @click.option(

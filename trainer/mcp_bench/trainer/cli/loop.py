@@ -18,7 +18,7 @@ Examples:
   mcp-bench loop --recipe my.yaml --turns 3 --train ids.txt --dev dev-ids.txt --out loop
   mcp-bench loop --recipe qwen3.5-9b-lora-1gpu --teacher codex --turns 3 --train 500 --dev 100
   mcp-bench loop --recipe tiny-cpu --turns 2 --algorithm grpo --rl-steps 40 --train 300 --dev 50
-  mcp-bench loop --recipe tiny-cpu --train 300 --dev 50 --jobs 32 -- --engine ray
+  mcp-bench loop --recipe tiny-cpu --train 300 --dev 50 --jobs 32 -- --ray
   mcp-bench loop --resume loop
   mcp-bench loop --show loop-0 --show loop-1
 """
@@ -74,7 +74,7 @@ Examples:
 )  # fmt: skip
 @click.option(
     "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
-    help="Address of this machine at which the measured model is served. With `-- --engine ray`, name one "
+    help="Address of this machine at which the measured model is served. With `-- --ray`, name one "
     "that the other machines reach.",
 )  # fmt: skip
 @click.option(

@@ -26,7 +26,7 @@ from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.loop.commands import run
 from mcp_bench.trainer.loop.measuring import LOOPBACK, tasks
-from mcp_bench.trainer.loop.recordings import given, refuse_own
+from mcp_bench.trainer.loop.recordings import RAY, refuse_own
 from mcp_bench.trainer.loop.settings import task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
@@ -62,7 +62,7 @@ def begin(
         for split in ("train", "dev", "test")
     }
     # other machines may have what this one lacks
-    if not given(choices.get("record_options", ()), "--engine"):
+    if RAY not in choices.get("record_options", ()):
         benchmark: Benchmark = load("benchmark", choices["benchmark"])
         kept = tasks_that_can_run({one: benchmark.task(one).needs for found in ids.values() for one in found})
         ids = {split: [one for one in found if one in kept] for split, found in ids.items()}

@@ -16,8 +16,9 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.commands import StepFailedError, run
 
-AGAIN = ("--jobs", "--referees", "--engine", "--address", "--max-cost")
-"""Options of `record` that a resumed run does not have of itself."""
+RAY = "--ray"
+AGAIN = ("--jobs", "--referees", "--address", "--max-cost")
+"""Options of `record` that a resumed run does not have of itself, as `RAY`."""
 CHOSEN = (
     *("--agent", "--base-url", "--benchmark", "--config", "--config-schema", "--dry-run", "--jobs", "--json"),
     *("--limit", "--model", "--path", "--prompt", "--prompt-file", "--repeat", "--resume", "--seed"),
@@ -59,6 +60,7 @@ def record(
         arguments = [*arguments, "--run-tag", tag]
     ours = [name for name in begun if _is_of(name, arguments)]
     again = [word for flag in AGAIN for word in given(arguments, flag)]
+    again += [RAY] if RAY in arguments else []
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
     document = run_command([*command, "--json"], wrong=(1,), log=log)
     if check is not None:

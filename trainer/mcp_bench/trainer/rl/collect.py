@@ -31,7 +31,7 @@ TRAIN = "train"
 APIS = ("chat-completions", "responses", "anthropic-messages")
 """What the policy's server speaks."""
 ISOLATION = "MCP_BENCH_ISOLATION"
-ISOLATING = ("--isolation", "--require-isolation", "--tools", "--engine")
+ISOLATING = ("--isolation", "--require-isolation", "--tools", "--ray")
 """Options of `record` that choose where the agent works."""
 
 

@@ -1,6 +1,6 @@
 """Measure what starting, confining, limiting and ending an agent costs, without a world or a recording.
 
-Run it with `.venv/bin/python benchmarks/confinement.py`. Rounds are interleaved, so that machine drift
+Run it with `.venv/bin/python benchmarks/speed/confinement.py`. Rounds are interleaved, so that machine drift
 affects all cases alike. The agent is `true`, then a Python that makes system calls.
 """
 

@@ -1,6 +1,6 @@
 """Episodes per second of each installed benchmark, in its own Python and through its worker.
 
-    python benchmarks/world_speed.py [--episodes 5] [BENCHMARK ...]
+    python benchmarks/speed/world_speed.py [--episodes 5] [BENCHMARK ...]
 
 An episode is: open a world, play the reference, grade, close. "CPU ms" is what opening and closing take of
 the processor, in milliseconds: medians over the tasks played, in one process, and with a worker in both.

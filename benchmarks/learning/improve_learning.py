@@ -1,6 +1,6 @@
 """Learning while searching: GRPO and SDPO at improvement tasks, beside drivers of `search` that do not learn.
 
-    python benchmarks/improve_learning.py OUT [--task places.train.0 ...]
+    python benchmarks/learning/improve_learning.py OUT [--task places.train.0 ...]
         [--methods grpo sdpo single icl puct] [--crossed] [--steps 12] [--attempts 16] [--proposals 12]
         [--set KEY=VALUE ...] [--seed 0]
 

@@ -1,8 +1,8 @@
 """Measure the cost of isolation levels: time to the agent's first message, and time per call.
 
-Run it with `.venv/bin/python benchmarks/sealing.py`. Each round records the same tasks with the oracle at
-every level that works here, starting with `none`; rounds are interleaved. Times come from the recordings:
-from the start of an episode to the agent's first frame, and from one call to the next.
+Run it with `.venv/bin/python benchmarks/speed/sealing.py`. Each round records the same tasks with the
+oracle at every level that works here, starting with `none`; rounds are interleaved. Times come from the
+recordings: from the start of an episode to the agent's first frame, and from one call to the next.
 """
 
 import json

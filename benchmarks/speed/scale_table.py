@@ -1,7 +1,7 @@
 """Print every figure that has an aim, measured in one run beside the other projects' proxies, in one table.
 
-    .venv/bin/python benchmarks/synthetic_store.py FOLDER    # once, for the row of exports
-    .venv/bin/python benchmarks/scale_table.py --store FOLDER
+    .venv/bin/python benchmarks/speed/synthetic_store.py FOLDER    # once, for the row of exports
+    .venv/bin/python benchmarks/speed/scale_table.py --store FOLDER
 
 It takes about four minutes on two quiet cores, without the peers. `--quick` takes one round of each, to see
 that it works. All figures are medians of interleaved rounds. The table gives the load before and after: with

@@ -1,7 +1,7 @@
 """The tables of docs/benchmarks.md about benchmarks from elsewhere and games, from the code and from runs.
 
     mcp-bench record --agent oracle --benchmark tetris --split test      (and so on, in the same home)
-    python benchmarks/world_table.py [--home DIR] [BENCHMARK ...]
+    python benchmarks/learning/world_table.py [--home DIR] [BENCHMARK ...]
 
 Tasks, tools, splits, verdicts and licences are what the benchmarks say; sizes are those of the environments
 in the home; strict scores, tools of a task and seconds are of the longest run of each agent in the home.

@@ -1,8 +1,8 @@
 """Measure what an episode's sandbox and its commands cost, against plain bubblewrap and plain processes.
 
-Run it with `.venv/bin/python benchmarks/sandbox.py [ROUNDS] [ENGINE]`. Rounds are interleaved, so that drift
-of the machine affects all cases alike. The goals, on a quiet machine: a start under 150 ms, and under 30 ms
-for a command above the command itself.
+Run it with `.venv/bin/python benchmarks/speed/sandbox.py [ROUNDS] [ENGINE]`. Rounds are interleaved, so
+that drift of the machine affects all cases alike. The goals, on a quiet machine: a start under 150 ms,
+and under 30 ms for a command above the command itself.
 """
 
 import os

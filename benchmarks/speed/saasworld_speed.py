@@ -1,7 +1,7 @@
 """Measure opening and grading of saasworld tasks, the size of worlds, and the slowest calls.
 
-Run it with `.venv/bin/python benchmarks/saasworld_speed.py`. Recently opened tasks are cached, so opening is
-timed on new tasks, and reopening separately.
+Run it with `.venv/bin/python benchmarks/speed/saasworld_speed.py`. Recently opened tasks are cached, so
+opening is timed on new tasks, and reopening separately.
 """
 
 import gc

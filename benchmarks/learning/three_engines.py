@@ -1,6 +1,7 @@
 """One model, three engines, the same tasks: do they give the same greedy answers?
 
-    python benchmarks/three_engines.py MODEL --vllm ENVIRONMENT [--tasks 50] [--dtype float32] [--jobs 4]
+    python benchmarks/learning/three_engines.py MODEL --vllm ENVIRONMENT [--tasks 50] [--dtype float32]
+        [--jobs 4]
 
 Our engine, vLLM, and llama.cpp (on a GGUF file that `export-model` writes) serve the same model, one after
 the other, without constraints. The agent chat plays the same tasks of dev on each, greedily. An answer is

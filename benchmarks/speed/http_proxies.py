@@ -1,6 +1,6 @@
 """Measure the cost of proxies for streamable HTTP servers: ours with recording, and other projects'.
 
-Run it with `.venv/bin/python benchmarks/http_proxies.py`. The same SDK client calls the same SDK server
+Run it with `.venv/bin/python benchmarks/speed/http_proxies.py`. The same SDK client calls the same SDK server
 (`echo_server.py`, 200 bytes each way) directly and through each proxy, with SSE and with JSON answers.
 Sessions stay open and take turns of a few calls each. mcp-proxy only supports stdio servers, so its row
 uses a different server.

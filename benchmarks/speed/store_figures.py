@@ -1,7 +1,7 @@
 """Measure time and memory of report and export on a store, and compare with alternatives.
 
-    python benchmarks/synthetic_store.py FOLDER
-    python benchmarks/store_figures.py FOLDER
+    python benchmarks/speed/synthetic_store.py FOLDER
+    python benchmarks/speed/store_figures.py FOLDER
 
 Commands run one at a time. CPU seconds are those of all their processes, as the kernel counts them. Memory is
 the largest sum of their resident sizes, sampled ten times per second. Each command first runs on a quarter of

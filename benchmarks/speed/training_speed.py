@@ -1,6 +1,6 @@
 """Compare `mcp-bench train sft` with a bare PyTorch loop and with the machine's matrix products.
 
-    python benchmarks/training_speed.py DATA.jsonl BASE [--recipe R] [--set KEY=VALUE] [--steps 60]
+    python benchmarks/speed/training_speed.py DATA.jsonl BASE [--recipe R] [--set KEY=VALUE] [--steps 60]
 
 DATA and BASE are an export and a base model, such as turn-1/train.jsonl and base in demo-out/loop-0 after
 `make demo`. After each step of the trainer, the bare loop makes one with the same rows on a copy of the

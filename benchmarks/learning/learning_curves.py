@@ -1,6 +1,6 @@
 """How much a model learns from how many rows and families, with and without constrained decoding.
 
-    python benchmarks/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
+    python benchmarks/learning/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
         [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10]
 
 For each number of rows, of families and each seed, a model is trained on the oracle's episodes of level 1. It

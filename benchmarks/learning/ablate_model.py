@@ -1,6 +1,7 @@
 """Does the grade of training data matter for the model of `make demo-model`? Run by `make ablate-model`.
 
-    python benchmarks/ablate_model.py [--demo demo-model-out] [--tasks 12] [--attempts 3] [--temperature 1.0]
+    python benchmarks/learning/ablate_model.py [--demo demo-model-out] [--tasks 12] [--attempts 3]
+        [--temperature 1.0]
 
 The demo's trained model tries new training tasks several times each, at a temperature at which it often
 fails. `mcp-bench ablate` then trains the demo's base on cohorts of the best attempts, the worst, and any. The

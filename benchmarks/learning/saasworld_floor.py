@@ -1,9 +1,9 @@
 """Measure the scores of trivial agents on saasworld, and the size of the benchmark.
 
-Run it with `.venv/bin/python benchmarks/saasworld_floor.py`. Three agents attempt the same tasks of `train`
-and `test`. *random* makes as many calls as the reference solution, with random tools and arguments (ids,
-addresses and words come from earlier text). *shallow* makes only the first call of the reference solution.
-*reader* makes all of its calls that change nothing.
+Run it with `.venv/bin/python benchmarks/learning/saasworld_floor.py`. Three agents attempt the same tasks
+of `train` and `test`. *random* makes as many calls as the reference solution, with random tools and
+arguments (ids, addresses and words come from earlier text). *shallow* makes only the first call of the
+reference solution. *reader* makes all of its calls that change nothing.
 """
 
 import random

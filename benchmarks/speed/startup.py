@@ -1,7 +1,7 @@
 """Measure the start-up time of `mcp-bench --help` and of the shim.
 
-Run it with `.venv/bin/python benchmarks/startup.py`. Rounds are interleaved, so that machine drift affects
-all cases alike. Compare with the bare interpreter of the same rounds.
+Run it with `.venv/bin/python benchmarks/speed/startup.py`. Rounds are interleaved, so that machine drift
+affects all cases alike. Compare with the bare interpreter of the same rounds.
 """
 
 import shutil

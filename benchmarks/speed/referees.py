@@ -1,6 +1,6 @@
 """Measure a run with one referee process and with several: episodes per second, and per second of CPU.
 
-    .venv/bin/python benchmarks/referees.py --episodes 120 --jobs 8 --referees 1,2 --rounds 3
+    .venv/bin/python benchmarks/speed/referees.py --episodes 120 --jobs 8 --referees 1,2 --rounds 3
 
 Each round records the same saasworld tasks with the oracle once for each number of processes, in turn. The
 CPU time is that of the run's process and its referee processes. Agents are forks that nobody waits for, and

@@ -1,9 +1,9 @@
 """Measure the cost of proxies for stdio servers: ours with recording, and other projects'.
 
-Run it with `.venv/bin/python benchmarks/stdio_proxies.py`. The same SDK client calls the same SDK server
-(`echo_server.py`, 200 bytes each way) directly and through each proxy. All sessions of a table stay open and
-take turns of a few calls each, so that machine drift affects all alike. Peers are installed into separate
-environments on first use (`--envs`).
+Run it with `.venv/bin/python benchmarks/speed/stdio_proxies.py`. The same SDK client calls the same SDK
+server (`echo_server.py`, 200 bytes each way) directly and through each proxy. All sessions of a table
+stay open and take turns of a few calls each, so that machine drift affects all alike. Peers are installed
+into separate environments on first use (`--envs`).
 """
 
 import json

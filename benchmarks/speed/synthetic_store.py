@@ -4,7 +4,7 @@ Tasks, prompts and tools are saasworld's. Texts of agents and tools are random w
 are written in bulk without tags, so `mcp-bench verify` refuses the store, and without frames, which neither
 report nor export reads.
 
-    python benchmarks/synthetic_store.py FOLDER     # then MCP_BENCH_HOME=FOLDER mcp-bench report
+    python benchmarks/speed/synthetic_store.py FOLDER     # then MCP_BENCH_HOME=FOLDER mcp-bench report
 """
 
 import json

@@ -1,6 +1,6 @@
 """What the drivers of `search` reach with the same budget, with a scripted proposer in place of a model.
 
-    python benchmarks/improve_drivers.py [--task codec.train.0]... [--driver single]...
+    python benchmarks/learning/improve_drivers.py [--task codec.train.0]... [--driver single]...
         [--steps 12] [--repeats 2] [--path DIR] [--html FILE]
 
 The proposer is no model: it takes the last version of the request and changes one thing at random, such as a

@@ -1,6 +1,6 @@
 """Compare our engine's speed with `model.generate`, on the same model, prompts and number of tokens.
 
-    python benchmarks/engine_speed.py [CHECKPOINT] [--concurrent 1 4 16] [--prompt 64] [--new 32]
+    python benchmarks/speed/engine_speed.py [CHECKPOINT] [--concurrent 1 4 16] [--prompt 64] [--new 32]
 
 Without CHECKPOINT, the model is a random one of SmolLM2-135M's sizes. All answers are greedy and have the
 same length. `generate` gets all prompts as one batch, which a server cannot do, since requests do not arrive

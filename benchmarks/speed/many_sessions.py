@@ -1,9 +1,9 @@
 """Measure one referee with many parallel agents: completeness of frames, throughput, memory and CPU.
 
-Run it with `.venv/bin/python benchmarks/many_sessions.py`. A referee process serves each episode a separate
-wire and world, as `record` does (token, peer check, tap, SQLite). Shims are started as agents start them.
-This process acts as all agents: it writes JSON lines and reads the answers, without an SDK. The first part
-counts frames. The second measures calls per second on an echo world and on a real one.
+Run it with `.venv/bin/python benchmarks/speed/many_sessions.py`. A referee process serves each episode a
+separate wire and world, as `record` does (token, peer check, tap, SQLite). Shims are started as agents
+start them. This process acts as all agents: it writes JSON lines and reads the answers, without an SDK.
+The first part counts frames. The second measures calls per second on an echo world and on a real one.
 """
 
 import json

@@ -1,7 +1,8 @@
 """What edits of the harness and training bring a small real model: each alone, both, and by the rule.
 
-    python benchmarks/improve_figures.py OUT --start MODEL [--seeds 0 1 2] [--arms harness weights both rule]
-        [--recipe smollm2-135m-cpu] [--set KEY=VALUE ...] [--train 6] [--dev 4] [--test 10]
+    python benchmarks/learning/improve_figures.py OUT --start MODEL [--seeds 0 1 2]
+        [--arms harness weights both rule] [--recipe smollm2-135m-cpu] [--set KEY=VALUE ...]
+        [--train 6] [--dev 4] [--test 10]
 
 MODEL is a model that solves some tasks of saasworld's level 1, such as one that was trained on few rows. For
 each seed it attempts training tasks. Three harnesses are made from these recordings by `mcp-bench harness`:
@@ -73,7 +74,7 @@ def edits(out: Path, seed: int, train: Sequence[str], options: argparse.Namespac
     for edit in EDITS:
         harness = out / "edits" / edit
         if not harness.is_dir():
-            few = ["--count", "3"] if edit == "examples" else []
+            few = ["--most", "3"] if edit == "examples" else []
             try:
                 run(["harness", edit, "--run", attempts, *few, "--out", str(harness)])
             except FruitlessStepError:
@@ -101,7 +102,7 @@ def arguments(
         words += [f"--{name}", str(path)]
     edited = [] if arm == "weights" else edits(out, seed, lists[0].read_text().split(), options)
     words += [word for harness in edited for word in ("--candidate", harness)]
-    words += ["--repeats", "1", "--generations", "5", "--patience", "5", "--engine", "torch"]
+    words += ["--repeat", "1", "--generations", "5", "--patience", "5", "--engine", "torch"]
     words += ["--max-tokens", str(options.max_tokens), "--jobs", str(options.jobs), "--constrain-calls"]
     return words
 

@@ -1,8 +1,8 @@
 """What a half-trained tiny model learns from reward, from preferences, and from more imitation.
 
-    python benchmarks/reward_table.py OUT [--methods grpo-imitate rft grpo best dpo sft] [--seeds 0 1 2]
-        [--steps 20] [--recordings 5] [--turns 8] [--recipe FILE] [--set KEY=VALUE ...] [--rows 60]
-        [--epochs 2] [--dev 24] [--curve 40]
+    python benchmarks/learning/reward_table.py OUT [--methods grpo-imitate rft grpo best dpo sft]
+        [--seeds 0 1 2] [--steps 20] [--recordings 5] [--turns 8] [--recipe FILE] [--set KEY=VALUE ...]
+        [--rows 60] [--epochs 2] [--dev 24] [--curve 40]
 
 For each seed, a model is trained on some rows of the oracle, on the demo's seven families: it solves some
 tasks, and not others. From there,
