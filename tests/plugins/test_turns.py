@@ -84,7 +84,8 @@ def test_an_acp_agent_may_use_ids_again(tmp_path: Path) -> None:
             done = {"sessionUpdate": "tool_call_update", "toolCallId": call["toolCallId"]}
             updates.append({**done, "status": "completed", "rawOutput": output})
         updates.append({"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "So."}})
-        updates.append({"sessionUpdate": "tool_call_update", **calls[0], "status": "completed"})  # late
+        for known in ({"toolCallId": "call_0"}, calls[1]):
+            updates.append({"sessionUpdate": "tool_call_update", **known, "status": "completed"})  # late
     stdout = tmp_path / "stdout"
     stdout.write_text("".join(json.dumps({"type": "update", "update": update}) + "\n" for update in updates))
     messages = acp.read_session(stdout, SERVER).turns.messages()

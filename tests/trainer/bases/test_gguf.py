@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.export_model import export_model
 from mcp_bench.trainer.gguf.architectures import LLAMA, needed
 from mcp_bench.trainer.gguf.read import BrokenGgufError, read_gguf, summary
-from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, to_transformers
+from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, from_folder, to_transformers
 from mcp_bench.trainer.gguf.write import write_gguf
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
@@ -80,6 +81,21 @@ def test_the_tokenizer_comes_back_as_it_was(folder: Path, tmp_path: Path) -> Non
         assert after.decode(after.encode(text)) == text
     for name in ("chat_template", "special_tokens_map", "all_special_ids"):
         assert getattr(after, name) == getattr(before, name)
+
+
+def test_text_begins_with_a_token_where_it_did(folder: Path, tmp_path: Path) -> None:
+    before = AutoTokenizer.from_pretrained(folder)
+    parts = from_folder(folder, len(before))
+    begun = to_transformers(replace(parts, add_bos=True), 100)
+    begun.save_pretrained(folder)
+    for text in TEXTS:
+        assert begun.encode(text) == [begun.bos_token_id, *before.encode(text)]
+        assert begun.encode(text, add_special_tokens=False) == before.encode(text)
+    back = tmp_path / "back"
+    back.mkdir()
+    write_gguf(folder, tmp_path / "tiny.gguf", "f32")
+    read_gguf(tmp_path / "tiny.gguf", back)
+    assert AutoTokenizer.from_pretrained(back).encode("a tool") == begun.encode("a tool")
 
 
 @pytest.mark.parametrize(("pre", "tokens"), [("llama-bpe", ["hot"]), ("qwen2", ["h", "o", "t"])])
@@ -267,7 +283,7 @@ def test_an_existing_file_is_kept_unless_asked(folder: Path, tmp_path: Path) -> 
     out.write_text("precious")
     result = export(folder, "--gguf", out)
     assert "use --overwrite" in str(result.exception) and out.read_text() == "precious"
-    assert export(folder, "--gguf", out, "--overwrite").exit_code == 0
+    assert export(folder, "--gguf", out, "--force").exit_code == 0
     assert out.read_bytes()[:4] == b"GGUF"
     assert "no folder" in str(export(folder, "--gguf", tmp_path / "no" / "out.gguf").exception)
     assert "no fetched base of that name" in str(export("nobody", "--gguf", tmp_path / "a.gguf").exception)

@@ -136,7 +136,10 @@ class Reader:
         key = str(update["toolCallId"])
         # an agent reports all parallel calls before the first is done, and may use an id again after that
         ended = all(done(call) for call in self._calls.values())
-        is_new = update["sessionUpdate"] == "tool_call" and (ended or key not in self._calls)
+        begins = update["sessionUpdate"] == "tool_call"
+        if not begins and key not in self._calls and self.session.turns.find(key):
+            return  # it comes late: the call has its result, and the update does not name its tool again
+        is_new = begins and (ended or key not in self._calls)
         if self._calls and ended and (is_new or key not in self._calls):
             self._end()
         call = self._calls.setdefault(key, {})

@@ -106,7 +106,10 @@ class Worker:
                 self._begin(tasks, json.loads(line))
             tasks.cancel_scope.cancel()
         if self._benchmark is not None:
-            await self._benchmark.aclose()
+            try:
+                await self._benchmark.aclose()
+            except Exception:  # nobody waits for it
+                logger.exception("closing the benchmark failed")
 
     def _begin(self, tasks: TaskGroup, message: dict[str, Any]) -> None:
         if "ask" in message:

@@ -39,6 +39,7 @@ class GgufTokenizer:
     special: Mapping[str, int] = field(default_factory=dict)
     """`bos`, `eos`, `unknown`, `padding` to the token's number."""
     add_bos: bool = False
+    """Whether text begins with the token `bos`. The text of a chat template has its own."""
     chat_template: str | None = None
     ends: tuple[int, ...] = ()
     """Tokens besides `eos` that end an answer, at most as many as `MORE_ENDS`."""
@@ -50,7 +51,7 @@ def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
     Raises:
         WrongUseError: its way to split text is unknown.
     """
-    from tokenizers import AddedToken, Tokenizer, decoders, models
+    from tokenizers import AddedToken, Tokenizer, decoders, models, processors
     from transformers import PreTrainedTokenizerFast
 
     before = pretokenizer(parts.pre)
@@ -67,6 +68,11 @@ def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
         (made.add_special_tokens if token.special else made.add_tokens)([token])
     # a component can only be made from JSON as part of a whole tokenizer
     made = Tokenizer.from_str(json.dumps({**json.loads(made.to_str()), "pre_tokenizer": before}))
+    if parts.add_bos and (bos := parts.special.get("bos")) is not None:
+        first = parts.tokens[bos]
+        made.post_processor = processors.TemplateProcessing(
+            single=[first, "$A"], pair=[first, "$A", f"{first}:1", "$B:1"], special_tokens=[(first, bos)]
+        )
     names = {SPECIAL_IDS[name]: parts.tokens[number] for name, number in parts.special.items()}
     return PreTrainedTokenizerFast(
         tokenizer_object=made,
