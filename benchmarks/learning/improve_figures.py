@@ -2,7 +2,7 @@
 
     python benchmarks/learning/improve_figures.py OUT --start MODEL [--seeds 0 1 2]
         [--arms harness weights both rule] [--recipe smollm2-135m-cpu] [--set KEY=VALUE ...]
-        [--train 6] [--dev 4] [--test 10]
+        [--families 25] [--train 6] [--dev 4] [--test 10]
 
 MODEL is a model that solves some tasks of saasworld's level 1, such as one that was trained on few rows. For
 each seed it attempts training tasks. Three harnesses are made from these recordings by `mcp-bench harness`:
@@ -49,12 +49,12 @@ FIRST_TRIED, FIRST_DEV = 1_000, 500
 """Numbers of the first task of each family."""
 
 
-def ids(split: str, first: int, count: int) -> list[str]:
-    """Return `count` tasks of each family of level 1 that a split has."""
+def ids(split: str, first: int, count: int, most: int | None) -> list[str]:
+    """Return `count` tasks of each family of level 1 that a split has, of `most` families at most."""
     words = ["tasks", BENCHMARK, "--split", split, "--tag", "level-1", "--ids"]
     listed = subprocess.run([sys.executable, *MODULE, *words], check=True, capture_output=True, text=True)
     families = sorted({line.rsplit(".", 2)[0] for line in listed.stdout.split()})
-    return list(numbered(families, split, first, count))
+    return list(numbered(families[:most], split, first, count))
 
 
 def edits(out: Path, seed: int, train: Sequence[str], options: argparse.Namespace) -> list[str]:
@@ -143,6 +143,7 @@ def main() -> None:
     parser.add_argument("--arms", nargs="+", choices=list(ARMS), default=list(ARMS))
     parser.add_argument("--recipe", default="smollm2-135m-cpu")
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
+    parser.add_argument("--families", type=int, help="of each split, at most; default: all")
     parser.add_argument("--train", type=int, default=6, help="attempted tasks of each family")
     parser.add_argument("--dev", type=int, default=4, help="of them, about half confirm")
     parser.add_argument("--test", type=int, default=10)
@@ -153,9 +154,9 @@ def main() -> None:
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     wanted = {
-        "train": ids("train", FIRST_TRIED, options.train),
-        "dev": ids("dev", FIRST_DEV, options.dev),
-        "test": ids("test", 0, options.test),
+        "train": ids("train", FIRST_TRIED, options.train, options.families),
+        "dev": ids("dev", FIRST_DEV, options.dev, options.families),
+        "test": ids("test", 0, options.test, options.families),
     }
     if min(map(len, halves(wanted["dev"]))) < FEWEST_TASKS:
         parser.error(f"--dev: each half needs {FEWEST_TASKS} tasks")
