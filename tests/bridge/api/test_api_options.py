@@ -62,7 +62,7 @@ def test_choices_have_the_defaults_of_the_command() -> None:
             "agent",
             "jobs",
             "referees",
-            "engine",
+            "ray",
             "address",
             "agent_command",
         ):  # of the run's process, and another spelling

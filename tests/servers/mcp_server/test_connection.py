@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.servers.mcp_server.connection import IDLE_TASKS, MAX_UNSENT, Connection
-from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, join, read_bounded_lines
+from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, UnfinishedLine, read_bounded_lines
 from mcp_bench.servers.mcp_server.server import WorldSession
 from mcp_bench.servers.mcp_server.stream import too_long
 from tests.support.notebook import NotebookWorld
@@ -69,14 +69,17 @@ async def test_too_long_line_is_refused_and_connection_continues() -> None:
     async with connected(client, max_line=1000) as connection:
         long = call("long", "write", page=1, text="x" * 1000)
         await connection.receive(long)
-        await connection.receive_chunks(long[start : start + 100] for start in range(0, len(long), 100))
+        line = UnfinishedLine(1000)
+        for start in range(0, len(long), 100):
+            line.add(long[start : start + 100])
+        await connection.receive(line.take())
         assert [answer["id"] for answer in client.got] == ["long", "long"]
         for answer in client.got:
             assert answer["error"]["code"] == -32600
             assert f"{len(long)} bytes" in answer["error"]["message"]
             assert "at most 1000" in answer["error"]["message"]
         short = call(2, "write", page=1, text="x")
-        await connection.receive_chunks([short[:20], short[20:]])
+        await connection.receive(short)
         await settled()
         assert client.got[-1]["result"]["content"][0]["text"] == "written"
 
@@ -99,7 +102,9 @@ async def test_too_long_line_is_refused_and_connection_continues() -> None:
 )
 def test_refusal_of_a_long_line_has_its_request_id(line: bytes, rpc_id: object) -> None:
     whole = line % (b"x" * (2 * ENDS))
-    found = join([whole], 100)
+    unfinished = UnfinishedLine(100)
+    unfinished.add(whole)
+    found = unfinished.take()
     assert isinstance(found, LongLine)
     assert found.size == len(whole)
     assert too_long(found, 100).reply.id == rpc_id

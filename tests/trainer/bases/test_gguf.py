@@ -282,7 +282,7 @@ def test_an_existing_file_is_kept_unless_asked(folder: Path, tmp_path: Path) -> 
     out = tmp_path / "out.gguf"
     out.write_text("precious")
     result = export(folder, "--gguf", out)
-    assert "use --overwrite" in str(result.exception) and out.read_text() == "precious"
+    assert "use --force" in str(result.exception) and out.read_text() == "precious"
     assert export(folder, "--gguf", out, "--force").exit_code == 0
     assert out.read_bytes()[:4] == b"GGUF"
     assert "no folder" in str(export(folder, "--gguf", tmp_path / "no" / "out.gguf").exception)

@@ -151,14 +151,14 @@ def test_recording_options_reach_a_run_and_its_resumption(
     monkeypatch.setenv("RAY_AUTH_MODE", "token")
     monkeypatch.setenv("MCP_BENCH_ISOLATION", "none")
     choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 1,
-               "teacher": "oracle", "record_options": ["--engine=ray", "--timeout", "300"]}  # fmt: skip
+               "teacher": "oracle", "record_options": ["--ray", "--timeout", "300"]}  # fmt: skip
     steps = Steps(*begin("tiny-cpu", (), tmp_path / "loop", choices))
     taught = steps.teach(1)["run"]
     err = capfd.readouterr().err
-    assert "--engine=ray --timeout 300" in err and "nodes: " in err
+    assert "--ray --timeout 300" in err and "nodes: " in err
     (steps.folder.turn(1) / "teach.begun").write_text(json.dumps({"before": []}))
     assert steps.teach(1)["run"] == taught
-    assert f"$ mcp-bench record --resume {taught} --jobs 1 --engine=ray --json" in capfd.readouterr().err
+    assert f"$ mcp-bench record --resume {taught} --jobs 1 --ray --json" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

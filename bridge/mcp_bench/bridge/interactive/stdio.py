@@ -96,11 +96,8 @@ class _LineFeeder:
         self._line = UnfinishedLine(MAX_LINE)
 
     async def send(self, item: bytes, /) -> None:
-        first, *rest = item.split(b"\n")
-        self._line.add(first)
-        for part in rest:
-            await self._connection.receive(self._line.take())
-            self._line.add(part)
+        for line in self._line.complete(item):
+            await self._connection.receive(line)
 
     async def end(self) -> None:
         if self._line:

@@ -122,11 +122,8 @@ class _WorldConnection:
         self._over = anyio.Event()
 
     async def send(self, chunk: bytes, /) -> None:
-        first, *rest = chunk.split(b"\n")
-        self._line.add(first)
-        for part in rest:
-            await self._connection.receive(self._line.take())
-            self._line.add(part)
+        for line in self._line.complete(chunk):
+            await self._connection.receive(line)
 
     async def send_eof(self) -> None:
         if self._line:

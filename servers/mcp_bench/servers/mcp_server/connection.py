@@ -8,7 +8,7 @@ gets the SDK's bytes in both cases.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -37,7 +37,7 @@ from mcp_bench.servers.mcp_server.hot_call import (
     progress_line,
     read_call,
 )
-from mcp_bench.servers.mcp_server.lines import ENDS, LongLine, join
+from mcp_bench.servers.mcp_server.lines import ENDS, LongLine
 from mcp_bench.servers.mcp_server.sdk_server import OnExecute, build_server
 from mcp_bench.servers.mcp_server.stream import NotAMessageError, encode, parse, too_long
 from mcp_bench.servers.mcp_server.tool_result import progress_in_json
@@ -152,10 +152,6 @@ class Connection:
         elif line.strip():
             await self._make_room(0)
             await self._pass_on(line)
-
-    async def receive_chunks(self, chunks: Iterable[bytes]) -> None:
-        """Take one line in pieces. It can be over the limit."""
-        await self.receive(join(chunks, self._max_line))
 
     # Calls ---------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
 
 import anyio
@@ -40,6 +40,14 @@ class UnfinishedLine:
             kept = b"".join(self._parts)
             self._parts = [kept[:ENDS], kept[ENDS:][-ENDS:]]
 
+    def complete(self, chunk: bytes) -> Iterator[bytes | LongLine]:
+        """Add a chunk, and yield each line that it ends, without its newline."""
+        first, *rest = chunk.split(b"\n")
+        self.add(first)
+        for part in rest:
+            yield self.take()
+            self.add(part)
+
     def take(self) -> bytes | LongLine:
         """Return the line and start the next one."""
         parts, size = self._parts, self._size
@@ -47,14 +55,6 @@ class UnfinishedLine:
         if size <= self._limit:
             return b"".join(parts)
         return LongLine(size, parts[0], b"".join(parts)[-ENDS:])
-
-
-def join(chunks: Iterable[bytes], limit: int) -> bytes | LongLine:
-    """Return one line that arrives in chunks; only its ends if it is over `limit` bytes."""
-    line = UnfinishedLine(limit)
-    for chunk in chunks:
-        line.add(chunk)
-    return line.take()
 
 
 async def read_bounded_lines(stream: AnyByteReceiveStream, limit: int) -> AsyncIterator[bytes | LongLine]:
@@ -68,11 +68,8 @@ async def read_bounded_lines(stream: AnyByteReceiveStream, limit: int) -> AsyncI
             chunk = await stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError, anyio.ClosedResourceError):
             break
-        first, *rest = chunk.split(b"\n")
-        line.add(first)
-        for part in rest:
-            yield line.take()
-            line.add(part)
+        for complete in line.complete(chunk):
+            yield complete
     if line:
         yield line.take()
 
