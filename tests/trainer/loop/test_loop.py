@@ -130,8 +130,8 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         (["--resume", str(out)], "no loop in"),
     ]
     for arguments, reason in wrong:
-        more = [] if "--resume" in arguments else ["--out", str(out)]
-        result = CliRunner().invoke(loop, [*more, *arguments])
+        few = ["--out", str(out), "--train", "1", "--dev", "1", "--test", "0"]
+        result = CliRunner().invoke(loop, [*([] if "--resume" in arguments else few), *arguments])
         assert isinstance(result.exception, WrongUseError)
         assert reason in str(result.exception)
         assert not out.exists()
