@@ -12,7 +12,6 @@ are real. Prints a table, and with --html writes the report with the score over 
 from __future__ import annotations
 
 import argparse
-import json
 import math
 import os
 import re
@@ -20,14 +19,13 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 from collections import Counter
 from collections.abc import Sequence
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from random import Random
 
 from improve_proposals import CHANGES, TASKS
+from scripted_model import scripted_model
 
 DRIVERS = ("single", "icl", "best-of-n", "puct", "evolve")
 REPEAT = [0]
@@ -35,36 +33,15 @@ ASKED: Counter[str] = Counter()
 """How many requests were made for each task in this repeat, by this driver."""
 
 
-class Proposer(BaseHTTPRequestHandler):
-    """An OpenAI-compatible endpoint. Its chance follows from the request alone."""
-
-    def do_POST(self) -> None:
-        asked = self.rfile.read(int(self.headers["Content-Length"]))
-        text = json.loads(asked)["messages"][-1]["content"]
-        versions = re.findall(r"^Version (\d+):", text, re.MULTILINE)
-        task = next(
-            name for name in CHANGES if " ".join(TASKS[name].readme.split()) in " ".join(text.split())
-        )
-        rng = Random(f"{REPEAT[0]} {ASKED[task]} {versions}")
-        ASKED[task] += 1
-        version = re.findall(r"^```\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)[-1]
-        program = CHANGES[task].proposed(version, rng).rstrip("\n")
-        answer = {
-            "id": "1", "object": "chat.completion", "created": 0, "model": "scripted",
-            "choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": f"```\n{program}\n```"}}],
-            "usage": {"prompt_tokens": len(text) // 4, "completion_tokens": len(program) // 4,
-                      "total_tokens": (len(text) + len(program)) // 4},
-        }  # fmt: skip
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        return
+def proposed(text: str) -> str:
+    """Return an answer to a request. Its chance follows from the request alone."""
+    versions = re.findall(r"^Version (\d+):", text, re.MULTILINE)
+    task = next(name for name in CHANGES if " ".join(TASKS[name].readme.split()) in " ".join(text.split()))
+    rng = Random(f"{REPEAT[0]} {ASKED[task]} {versions}")
+    ASKED[task] += 1
+    version = re.findall(r"^```\n(.*?)\n```$", text, re.MULTILINE | re.DOTALL)[-1]
+    program = CHANGES[task].proposed(version, rng).rstrip("\n")
+    return f"```\n{program}\n```"
 
 
 def recorded(
@@ -96,10 +73,7 @@ def main() -> None:
     parser.add_argument("--path", type=Path, help="folder of tasks, such as a changed copy of one of these")
     options = parser.parse_args()
     tasks, drivers = options.task or ["codec.train.0"], options.driver or DRIVERS
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    url = f"http://127.0.0.1:{server.server_address[1]}/v1"
-    with tempfile.TemporaryDirectory() as folder:
+    with scripted_model(proposed) as url, tempfile.TemporaryDirectory() as folder:
         home = Path(folder)
         for repeat in range(options.repeats):
             for driver in drivers:
@@ -108,7 +82,6 @@ def main() -> None:
         if options.html:
             argv = [sys.executable, "-m", "mcp_bench.bridge.cli.root", "report", "--html", str(options.html)]
             subprocess.run(argv, env={**os.environ, "MCP_BENCH_HOME": str(home)}, check=True)
-    server.shutdown()
 
 
 def print_table(home: Path, drivers: Sequence[str], steps: int) -> None:

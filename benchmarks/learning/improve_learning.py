@@ -27,11 +27,9 @@ import json
 import math
 import os
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import accumulate
 from pathlib import Path
 from random import Random
@@ -39,6 +37,7 @@ from statistics import fmean
 from typing import Any
 
 from improve_proposals import CHANGES, TASKS
+from scripted_model import scripted_model
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.paths import runs_dir
@@ -78,28 +77,6 @@ def changed(task: str, version: str, rng: Random) -> str:
     for _ in range(rng.randint(1, MOST_CHANGES if changes.passages else MOST_LINES)):
         version = changes.changed(version, rng)
     return version
-
-
-class Proposer(BaseHTTPRequestHandler):
-    """The scripted proposer as an endpoint. It is no model."""
-
-    def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["messages"][-1]["content"]
-        answer = {
-            "id": "1", "object": "chat.completion", "created": 0, "model": "scripted",
-            "choices": [{"index": 0, "finish_reason": "stop",
-                         "message": {"role": "assistant", "content": answered(asked, Random(asked))}}],
-            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-        }  # fmt: skip
-        body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
-
-    def log_message(self, *_: object) -> None:
-        return
 
 
 def answered(asked: str, rng: Random) -> str:
@@ -158,8 +135,6 @@ class Experiment:
 
     def _ask(self) -> Outcome:
         """Record the scripted proposer, for the requests that there are."""
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Proposer)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
         os.environ["OPENAI_API_KEY"] = "dummy-key-0123456789"
         variants = [
             f"{family(task)}.train.{number}"
@@ -167,14 +142,14 @@ class Experiment:
             for number in range(1, 1 + TAUGHT_AT)
         ]
         runs = []
-        for driver in DRIVERS:
-            words = [
-                "--agent", "search", "--model", "scripted", "--capture-llm", "--benchmark", BENCHMARK,
-                "--base-url", f"http://127.0.0.1:{server.server_address[1]}/v1", "--jobs", "2",
-                *(word for task in variants for word in ("--task", task)), *self._options(driver),
-            ]  # fmt: skip
-            runs.append(record(self.out / f"asked-{driver}.begun", words))
-        server.shutdown()
+        with scripted_model(lambda asked: answered(asked, Random(asked))) as url:
+            for driver in DRIVERS:
+                words = [
+                    "--agent", "search", "--model", "scripted", "--capture-llm", "--benchmark", BENCHMARK,
+                    "--base-url", url, "--jobs", "2",
+                    *(word for task in variants for word in ("--task", task)), *self._options(driver),
+                ]  # fmt: skip
+                runs.append(record(self.out / f"asked-{driver}.begun", words))
         return {"runs": runs}
 
     def _options(self, driver: str, proposals: int | None = None) -> list[str]:

@@ -1,6 +1,8 @@
 """Time the viewer's pages over a large store, beside a request that reads nothing.
 
-.venv/bin/python benchmarks/speed/viewer_scale.py FOLDER  # made with 108,000 episodes if not there
+.venv/bin/python benchmarks/speed/viewer_scale.py FOLDER
+
+FOLDER is a home. It is made with 108,000 episodes if it is not there.
 
 CPU seconds do not depend on what else the machine does; wall seconds do. `first` is the first request of a
 new server, with nothing in memory; `again` is the second.

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
-from mcp_bench.bridge.engines.parallel import AUTO, Processes
+from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Processes
 from mcp_bench.bridge.run.child import Request
 from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check
 from mcp_bench.bridge.run.events import RunEnded
@@ -265,7 +265,7 @@ async def resume_async(
 def _start(given: dict[str, Any]) -> RunProcess:
     """Check the parameters of `record`, and start."""
     place = {name: given.pop(name) for name in PLACE}
-    parallel = {name: given.pop(name) for name in ("jobs", "referees", "ray", "address")}
+    parallel = {name: given.pop(name) for name in PARALLEL}
     command = given.pop("agent_command")
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}

@@ -77,7 +77,7 @@ def test_a_stopped_run_goes_on(nodes: Any, script: Write, tmp_path: Path) -> Non
         (
             {},
             ("--referees", "2"),
-            "each node of the cluster has one referee process: leave out the number of referees",
+            "each node of a Ray cluster has one referee process: leave out the number of referees",
         ),
     ],
 )

@@ -24,14 +24,9 @@ Examples:
 @click.command(name="best-of", epilog=EPILOG)
 @run_options
 @click.option(
-    "--repeat",
-    "n",
-    type=click.IntRange(min=2),
-    default=4,
-    show_default=True,
-    metavar="K",
+    "--repeat", "n", type=click.IntRange(min=2), default=4, show_default=True, metavar="K",
     help="Attempts at each task.",
-)
+)  # fmt: skip
 @click.option(
     "--split", "splits", multiple=True, default=("dev",), show_default=True, metavar="SPLIT",
     help="Tasks of this split (repeatable).",

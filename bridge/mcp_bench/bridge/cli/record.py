@@ -23,7 +23,7 @@ from mcp_bench.bridge.cli.options import (
     task_option,
     was_given,
 )
-from mcp_bench.bridge.engines.parallel import AUTO, Parallel, Processes
+from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
 
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 DEFAULT_BENCHMARK = "saasworld"
 DEFAULT_TIMEOUT = 900.0
-PARALLEL = ("jobs", "referees", "ray", "address")
 AGAIN = ("max_cost", "run_tags", "note", "base_url")
 """What can be given with --resume."""
 

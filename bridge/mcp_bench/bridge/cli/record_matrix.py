@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.bridge.engines.parallel import Parallel
+from mcp_bench.bridge.engines.parallel import PARALLEL, Parallel
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.matrix.cells import Cell
@@ -73,7 +73,7 @@ def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
             ctx.info_name, words, parent=ctx.parent, default_map=ctx.default_map
         ) as own:
             values = {name: value for name, value in own.params.items() if name not in NOT_SETTINGS}
-            parallel = Parallel(**{one: values.pop(one) for one in ("jobs", "referees", "ray", "address")})
+            parallel = Parallel(**{one: values.pop(one) for one in PARALLEL})
             return choices_of(own, values), parallel
 
     return parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
 Processes: TypeAlias = int | Literal["auto"]
@@ -45,6 +45,10 @@ class Parallel:
         """Return the options that continue in the same place, for a command line."""
         address = f" --address {self.address}" if self.address else ""
         return f" --ray{address}" if self.ray else ""
+
+
+PARALLEL = tuple(one.name for one in fields(Parallel))
+"""The options that make one."""
 
 
 def referees(wanted: Processes, jobs: int, episodes: int) -> int:

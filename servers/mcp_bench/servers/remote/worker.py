@@ -106,10 +106,7 @@ class Worker:
                 self._begin(tasks, json.loads(line))
             tasks.cancel_scope.cancel()
         if self._benchmark is not None:
-            try:
-                await self._benchmark.aclose()
-            except Exception:  # nobody waits for it
-                logger.exception("closing the benchmark failed")
+            await self._benchmark.aclose()
 
     def _begin(self, tasks: TaskGroup, message: dict[str, Any]) -> None:
         if "ask" in message:

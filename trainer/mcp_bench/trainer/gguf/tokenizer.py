@@ -39,7 +39,7 @@ class GgufTokenizer:
     special: Mapping[str, int] = field(default_factory=dict)
     """`bos`, `eos`, `unknown`, `padding` to the token's number."""
     add_bos: bool = False
-    """Whether text begins with the token `bos`. The text of a chat template has its own."""
+    """Whether plain text begins with the token `bos`. A conversation begins as its template has it."""
     chat_template: str | None = None
     ends: tuple[int, ...] = ()
     """Tokens besides `eos` that end an answer, at most as many as `MORE_ENDS`."""
@@ -71,7 +71,7 @@ def to_transformers(parts: GgufTokenizer, max_length: int) -> Any:
     if parts.add_bos and (bos := parts.special.get("bos")) is not None:
         first = parts.tokens[bos]
         made.post_processor = processors.TemplateProcessing(
-            single=[first, "$A"], pair=[first, "$A", f"{first}:1", "$B:1"], special_tokens=[(first, bos)]
+            single=[first, "$A"], special_tokens=[(first, bos)]
         )
     names = {SPECIAL_IDS[name]: parts.tokens[number] for name, number in parts.special.items()}
     return PreTrainedTokenizerFast(

@@ -220,10 +220,8 @@ class _Generations:
                 raise
             return {}, f"the recording of {arm} was stopped: {error.stopped_by}"
         if too_many_invalid(invalid, total):
-            return (
-                found,
-                f"{invalid} of {total} episodes of {arm} are invalid or tainted, or failed by its word",
-            )
+            of = f"{invalid} of {total} episodes of {arm}"
+            return found, f"{of} are invalid or tainted, or failed by its word"
         return found, ""
 
 

@@ -18,7 +18,7 @@ from mcp_bench.trainer.loop.commands import StepFailedError, run
 
 RAY = "--ray"
 AGAIN = ("--jobs", "--referees", "--address", "--max-cost")
-"""Options of `record` that a resumed run does not have of itself, as `RAY`."""
+"""Options of `record`, with values, that a resumed run does not have of itself. `RAY` is another."""
 CHOSEN = (
     *("--agent", "--base-url", "--benchmark", "--config", "--config-schema", "--dry-run", "--jobs", "--json"),
     *("--limit", "--model", "--path", "--prompt", "--prompt-file", "--repeat", "--resume", "--seed"),

@@ -1,7 +1,7 @@
 """Take the pictures of docs/viewer.md: an episode of the oracle in `mcp-bench view`, by Chromium.
 
-.venv/bin/python benchmarks/speed/viewer_picture.py docs/images/viewer.png
-.venv/bin/python benchmarks/speed/viewer_picture.py docs/images/viewer-outline.png outline
+.venv/bin/python benchmarks/viewer_picture.py docs/images/viewer.png
+.venv/bin/python benchmarks/viewer_picture.py docs/images/viewer-outline.png outline
 """
 
 from __future__ import annotations
