@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.loop.commands import MODULE
 from mcp_bench.trainer.preference.train import make_ready
 from mcp_bench.trainer.preference.trainers import attempt_rows
 from mcp_bench.trainer.recipe import load_recipe
@@ -214,3 +218,39 @@ def test_rows_that_are_no_pairs(start: Path, tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(1))
     with pytest.raises(BenchError, match="write pairs with: mcp-bench export --pairs"):
         run("dpo", "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start))
+
+
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "--", MODULE[1])
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("method", ["dpo", "kto"])
+def test_two_processes_learn_the_same_as_one(start: Path, method: str, tmp_path: Path) -> None:
+    """On CPUs, where the weights are not sharded."""
+    data, batch, losses = write_rows(tmp_path / "pairs.jsonl", pairs()), 4, []
+    for devices, launcher in ((1, MODULE), (2, TORCHRUN)):
+        changed = {"hardware__devices": devices, "training__sequences_per_device": batch // devices}
+        out = tmp_path / f"{devices}"
+        words = [method, "tiny-cpu", "--data", data, "--out", out, *options(start, **changed)]
+        argv = [sys.executable, *launcher, "train", *map(str, words)]
+        done = subprocess.run(argv, env=dict(os.environ), capture_output=True, text=True, timeout=300)
+        assert done.returncode == 0, done.stderr
+        losses.append([loss for _, loss, _ in curve(out)])
+    assert len(losses[0]) == 4 * len(pairs()) // batch
+    assert losses[1] == pytest.approx(losses[0], abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("method", "setting", "said"),
+    [
+        ("dpo", "preference.desirable=2", "preference.desirable has no effect with dpo"),
+        ("kto", 'preference.loss="ipo"', "preference.loss has no effect with kto"),
+        ("dpo", "training.precision=bf16", "use bf16-mixed, fp32, or lora"),
+    ],
+)
+def test_settings_without_effect_are_refused(
+    start: Path, method: str, setting: str, said: str, tmp_path: Path
+) -> None:
+    data = write_rows(tmp_path / "pairs.jsonl", pairs())
+    with pytest.raises(WrongUseError, match=said):
+        run(method, "tiny-cpu", "--data", data, "--out", tmp_path / "run", *options(start), "--set", setting)

@@ -27,6 +27,9 @@ from mcp_bench.trainer.sft.train import (
     train,
 )
 
+UNUSED: dict[str, tuple[str, ...]] = {"dpo": ("desirable", "undesirable"), "kto": ("loss",)}
+"""Settings of `preference` that have no effect with a method."""
+
 
 def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, method: Pairwise = "dpo") -> Ready:
     """Read and check the input of a run before a model is loaded.
@@ -39,6 +42,16 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
         raise WrongUseError("data.packing joins rows, and pairs must stay apart: set it to false")
     if recipe.data.shared_prefix:
         raise WrongUseError("data.shared_prefix is for rows, not for pairs: set it to false")
+    if recipe.hardware.context_parallel > 1:
+        raise WrongUseError("hardware.context_parallel is for rows, not for pairs: set it to 1")
+    if recipe.training.precision == "bf16" and not recipe.lora:
+        raise WrongUseError(
+            "training.precision=bf16 stores weights in 16 bits, and rounding loses updates as small as those "
+            "from pairs: use bf16-mixed, fp32, or lora"
+        )
+    for name in UNUSED[method]:
+        if getattr(recipe.preference, name) != type(recipe.preference).model_fields[name].default:
+            raise WrongUseError(f"preference.{name} has no effect with {method}: leave it out")
     if recipe.data.tools != "all" or recipe.data.masked_names:
         click.echo("data.tools and data.masked_names are for rows: pairs keep their tools", err=True)
     pairs = read_pairs(sources)
@@ -100,6 +113,7 @@ def _trainer(
 ) -> Any:  # fmt: skip
     from transformers.utils.logging import disable_progress_bar
 
+    from mcp_bench.trainer.preference.trainers import in_files
     from mcp_bench.trainer.sft.guarded import fit_head
     from mcp_bench.trainer.sft.model import adapter, layer_classes, load_model
     from mcp_bench.trainer.sft.trainer_inputs import arguments
@@ -112,13 +126,14 @@ def _trainer(
     shared = arguments(
         recipe, folder.checkpoints, accumulate=accumulate, report_to=report_to, layers=layer_classes(model)
     )
+    chosen = config(  # from here on, the processes know each other
+        **shared, **own, learning_rate=rate, max_length=None, remove_unused_columns=False,
+        precompute_ref_log_probs=True,
+    )  # fmt: skip
     return kind(
         model=model,
-        args=config(
-            **shared, **own, learning_rate=rate, max_length=None, remove_unused_columns=False,
-            precompute_ref_log_probs=True,
-        ),
-        train_dataset=rows,
+        args=chosen,
+        train_dataset=in_files(rows, folder.path / "pairs"),
         data_collator=batch(ready.tokenizer.pad_token_id),
         processing_class=ready.tokenizer,
         peft_config=adapter(recipe) if recipe.lora else None,

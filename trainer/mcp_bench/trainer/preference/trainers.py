@@ -7,8 +7,10 @@ is in memory.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -18,6 +20,7 @@ from trl.trainer.kto_trainer import KTOTrainer
 
 from mcp_bench.trainer.data import Example
 from mcp_bench.trainer.preference.pairs import PreparedPairs
+from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.guarded import Guarded
 from mcp_bench.trainer.sft.trainer_inputs import ROWS
 
@@ -78,6 +81,23 @@ def attempt_rows(prepared: PreparedPairs, seed: int, most: int) -> Any:
             ROWS: [number for number in order for _ in range(2)],
         }
     )
+
+
+def in_files(dataset: Any, folder: Path) -> Any:
+    """Return a dataset from files in `folder`, where several processes train.
+
+    TRL's first process computes the start's log-probabilities and stores them beside these files. The others
+    read them there.
+    """
+    from datasets import load_from_disk
+
+    if processes.count() == 1:
+        return dataset
+    if processes.rank() == 0:
+        shutil.rmtree(folder, ignore_errors=True)  # left by a stopped start
+        dataset.save_to_disk(str(folder))
+    processes.any_process(False)  # they wait for the files
+    return load_from_disk(str(folder))
 
 
 def mismatched(one: Example, other: Example, most: int) -> Example:
