@@ -121,6 +121,7 @@ def test_names_choose_among_the_tasks_of_a_file_too(tmp_path: Path) -> None:
     file.write_text("\n".join(ids))
     assert task_ids("improve", "dev", file, ("codec", "places.dev.0")) == ids[1:]
     assert task_ids("improve", "dev", ids, ("codec",)) == ids[1:2]
+    assert task_ids("improve", "dev", [*ids, *ids]) == ids, "each once"
     with pytest.raises(WrongUseError, match="selects no task of digits"):
         task_ids("improve", "dev", file, ("digits",))
 

@@ -95,6 +95,18 @@ def test_settings_without_an_effect(tmp_path: Path, algorithm: str, setting: str
         _train(*asked)
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        ("rl.distillation.top=5", r"rl\.distillation has no effect with grpo"),
+        ("training.precision=bf16", "use bf16-mixed, or fp32"),
+    ],
+)
+def test_settings_that_cannot_help(tmp_path: Path, setting: str, said: str) -> None:
+    with pytest.raises(WrongUseError, match=said):
+        _train("rl", "tiny-cpu-grpo", "--start", tmp_path, "--algorithm", "grpo", "--set", setting)
+
+
 def test_settings_with_an_effect(tmp_path: Path) -> None:
     """The next check refuses the folder, which has no model."""
     settings = [

@@ -154,7 +154,8 @@ class Training(Section):
     """Longer gradients are scaled to this norm."""
     precision: Literal["fp32", "bf16-mixed", "bf16"] = "bf16-mixed"
     """`bf16-mixed` computes in 16 bits and stores trained weights in 32. `bf16` stores them in 16 bits too,
-    except adapters and weights sharded by FSDP2."""
+    except adapters and weights sharded by FSDP2; it is refused where its rounding loses the small updates, in
+    learning from reward, and from pairs without an adapter."""
     attention: Attention = "sdpa"
     """Implementation of attention, by its name in transformers."""
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"

@@ -85,7 +85,7 @@ def task_ids(
     benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = (),
     *, option: str | None = None,
 ) -> list[str]:  # fmt: skip
-    """Return the ids of tasks of a split.
+    """Return the ids of tasks of a split, each once.
 
     Args:
         benchmark: name of the benchmark.
@@ -147,4 +147,4 @@ def _checked(benchmark: Benchmark, split: str, names: Sequence[str], place: str)
         task = benchmark.task(name)
         if task.split != split:
             raise WrongUseError(f"{place}: the task {name} belongs to {task.split}, not to {split}")
-    return list(names)
+    return list(dict.fromkeys(names))

@@ -145,6 +145,8 @@ class RLFolder:
         for path in (self.path / "steps").glob("*"):
             if int(path.name) > last + 1:
                 shutil.rmtree(path)
+        for measured in ("dev.json", "dev.begun"):  # of a policy that is made again
+            (self.path / "steps" / str(last + 1) / measured).unlink(missing_ok=True)
         if self.stopped.is_file():
             for done in self.step(last + 1).glob("*.run.json"):
                 done.unlink()

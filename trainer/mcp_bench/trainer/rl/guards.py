@@ -50,7 +50,7 @@ class Watch:
         calls = sum(attempt.calls for attempt in attempts) / max(1, len(attempts))
         if len(invalid) > limits.invalid * len(attempts):
             why = f"{len(invalid)} of {len(attempts)} episodes are invalid"
-            if silent := sum(not attempt.rows for attempt in invalid):
+            if silent := sum(not (attempt.rows or attempt.cut) for attempt in invalid):
                 why += f"; in {silent}, the policy gave no answer: is its context too short for the prompt?"
             raise _collapsed(why, invalid)
         if len(cut) > limits.cut * len(attempts):

@@ -87,5 +87,4 @@ def in_16_bits(recipe: Recipe) -> bool:
     With `bf16-mixed`, a single process answers with the 32-bit weights that it trains; the engine of several
     has weights of its own.
     """
-    precision = recipe.training.precision
-    return precision == "bf16" or (precision == "bf16-mixed" and recipe.hardware.devices > 1)
+    return recipe.training.precision == "bf16-mixed" and recipe.hardware.devices > 1

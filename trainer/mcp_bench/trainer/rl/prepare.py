@@ -53,8 +53,7 @@ def learn_along(folder: RLFolder, recipe: Recipe) -> None:
 
 def load_alone(start: str, recipe: Recipe) -> Any:
     """Return a model to train, without an engine."""
-    narrow = recipe.training.precision == "bf16"
-    model = load_weights(start, dtype=torch.bfloat16 if narrow else torch.float32)
+    model = load_weights(start, dtype=torch.float32)
     model = model.to(find_device(recipe.hardware.device))
     if recipe.training.checkpointing != "off":
         model.gradient_checkpointing_enable({"use_reentrant": False})

@@ -148,6 +148,8 @@ def check_used(algorithm: Algorithm | Learning, rl: RL) -> None:
             f"rl.min_p={rl.min_p:g}: {algorithm} compares policy and teacher on all tokens, so none may be "
             "left out: use rl.min_p=0"
         )
+    if algorithm not in ("sdpo", "opd") and rl.distillation != Distillation():
+        raise WrongUseError(f"rl.distillation has no effect with {algorithm}: leave it out")
     for name in UNUSED.get(algorithm, ()):
         value, default = getattr(rl, name), RL.model_fields[name].default
         if value != default:

@@ -72,6 +72,11 @@ def check_learning(recipe: Recipe, algorithm: Algorithm, record_options: Sequenc
     can_learn(recipe)
     check_engine(recipe)
     check_used(algorithm, recipe.rl)
+    if recipe.training.precision == "bf16":
+        raise WrongUseError(
+            "training.precision=bf16 stores weights in 16 bits, and rounding loses updates as small as those "
+            "from reward: use bf16-mixed, or fp32"
+        )
     for role in ROLES:
         model, endpoint = f"--{role}-model", f"--{role}-base-url"
         if given(record_options, model) and not given(record_options, endpoint):
