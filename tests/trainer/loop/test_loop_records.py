@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
@@ -31,17 +31,19 @@ ASKED = ("--agent", "oracle", "--task", "user_task_0")
 class Command:
     """Stands in for `mcp-bench record`: it records one episode, or returns the run that it resumes."""
 
-    def __init__(self, stored_agent: str | None = None) -> None:
+    def __init__(self, stored_agent: str | None = None, story: Episode = Episode()) -> None:  # noqa: B008
         self.resumed: list[str] = []
-        self._stored_agent = stored_agent
+        self.asked: Sequence[str] = ()
+        self._stored_agent, self._story = stored_agent, story
 
     def __call__(self, arguments: Sequence[str], **_: object) -> dict[str, Any]:
+        self.asked = arguments
         if "--resume" in arguments:
             self.resumed.append(arguments[arguments.index("--resume") + 1])
             return {"run": self.resumed[-1], "stopped": False}
         options = dict(pairwise(arguments))
         made = recorded.record(
-            [(planned(), Episode())],
+            [(planned(), self._story)],
             agent=self._stored_agent or options["--agent"],
             model=options.get("--model"),
         )[0]
@@ -55,6 +57,14 @@ def test_a_run_is_found_again_until_its_result_is_stored(tmp_path: Path) -> None
     first = record(tmp_path / "dev.begun", ASKED, run_command=command)
     assert record(tmp_path / "dev.begun", ASKED, run_command=command) == first
     assert command.resumed == [first]
+
+
+def test_an_endpoint_with_a_login_is_named_again(tmp_path: Path) -> None:
+    """Its login is not stored with the run."""
+    command, url = Command(), "http://me:secret@127.0.0.1:1/v1"
+    for _ in range(2):
+        record(tmp_path / "dev.begun", (*ASKED, "--base-url", url), run_command=command)
+    assert command.resumed and command.asked[-3:] == ["--base-url", url, "--json"]
 
 
 @pytest.mark.parametrize(("stored", "is_ours"), [("acp:mine", True), ("acpx:mine", False), ("codex", False)])
@@ -104,6 +114,38 @@ def test_a_list_of_runs_that_is_incomplete_is_written_again(tmp_path: Path) -> N
     assert record(tmp_path / "dev.begun", ASKED, run_command=command) == ours
 
 
+def measuring_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: Command, check: Callable[[], None]
+) -> Steps:
+    """Return the steps of a loop whose models need no engine."""
+
+    @contextmanager
+    def serve(*_: object, **__: object) -> Iterator[SimpleNamespace]:
+        yield SimpleNamespace(base_url="http://127.0.0.1:1/v1", key="k", check=check)
+
+    monkeypatch.setattr(measuring, "serve", serve)
+    monkeypatch.setattr(measuring, "claim_port", lambda host, port: port)
+    monkeypatch.setattr(steps, "record", partial(record, run_command=command))
+    settings = LoopSettings(
+        recipe="tiny-cpu", benchmark="agentdojo", turns=1, train=["t"], dev=["user_task_0"], test=[],
+        teacher="oracle",
+    )  # fmt: skip
+    return Steps(LoopFolder(tmp_path / "loop"), settings)
+
+
+def test_invalid_episodes_of_the_start_are_attempted_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each later turn is compared with them. Those of a later model count as its verdict."""
+    command = Command(story=Episode(partial=None, invalid="world_failed"))
+    loop = measuring_steps(tmp_path, monkeypatch, command, lambda: None)
+    with pytest.raises(BenchError, match="1 of 1 episodes of the model at the start are invalid"):
+        loop.measure(0, tmp_path / "model")
+    assert len(command.resumed) == 1
+    assert loop.folder.done(0, "measure-dev") is None
+    assert loop.measure(1, tmp_path / "model")["dev"]["invalid"] == 1
+
+
 def test_a_measurement_by_a_dead_engine_is_not_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,24 +156,12 @@ def test_a_measurement_by_a_dead_engine_is_not_stored(
         if dead:
             raise BenchError("the engine has ended")
 
-    @contextmanager
-    def serve(*_: object, **__: object) -> Iterator[SimpleNamespace]:
-        yield SimpleNamespace(base_url="http://127.0.0.1:1/v1", key="k", check=check)
-
-    monkeypatch.setattr(measuring, "serve", serve)
-    monkeypatch.setattr(measuring, "claim_port", lambda host, port: port)
     command = Command()
-    monkeypatch.setattr(steps, "record", partial(record, run_command=command))
-    folder = LoopFolder(tmp_path / "loop")
-    settings = LoopSettings(
-        recipe="tiny-cpu", benchmark="agentdojo", turns=1, train=["t"], dev=["user_task_0"], test=[],
-        teacher="oracle",
-    )  # fmt: skip
-    loop = Steps(folder, settings)
+    loop = measuring_steps(tmp_path, monkeypatch, command, check)
     with pytest.raises(BenchError, match="the engine has ended"):
         loop.measure(0, tmp_path / "model")
-    assert folder.done(0, "measure-dev") is None
+    assert loop.folder.done(0, "measure-dev") is None
     dead = False
     found = loop.measure(0, tmp_path / "model")
     assert command.resumed == [found["dev"]["run"]]
-    assert folder.done(0, "measure-dev") == found["dev"]
+    assert loop.folder.done(0, "measure-dev") == found["dev"]

@@ -16,6 +16,7 @@ from typing import Any
 import click
 
 from mcp_bench.bridge.cli.settings_files import NO_FILES
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.servers.errors import BenchError, FruitlessError
 from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
@@ -120,7 +121,7 @@ def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _shown(arguments: Sequence[str]) -> str:
-    """Return a command for display, with its tasks replaced by their number, and without its prompt."""
+    """Return a command for display, with its tasks replaced by their number, without prompt and login."""
     words, tasks = [], 0
     rest = iter(arguments)
     for word in rest:
@@ -130,6 +131,9 @@ def _shown(arguments: Sequence[str]) -> str:
         elif word == "--prompt":
             next(rest)
             words += [word, "..."]
+        elif word == "--base-url":
+            url = next(rest)
+            words += [word, without_secrets(url) if is_http_url(url) else url]
         else:
             words.append(word)
     return sanitize_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))

@@ -20,7 +20,7 @@ def verdict(before: dict[str, Any], after: dict[str, Any], changed: dict[str, An
         changed: flipped tasks and paired differences between the two.
     """
     for name, scores in (("the previous model", before), ("this model", after)):
-        if scores["episodes"] and scores["invalid"] / scores["episodes"] > MOST_INVALID:
+        if too_many_invalid(scores):
             return False, f"{scores['invalid']} of {scores['episodes']} episodes of {name} are invalid"
     fixed, broken = len(changed["fail_to_pass"]), len(changed["pass_to_fail"])
     difference = changed["partial"]["difference"]
@@ -28,3 +28,8 @@ def verdict(before: dict[str, Any], after: dict[str, Any], changed: dict[str, An
         return False, "no task was graded with both models"
     words = f"{fixed} tasks fixed, {broken} broken, partial {difference:+.3f}"
     return fixed >= broken and difference > 0, words
+
+
+def too_many_invalid(scores: dict[str, Any]) -> bool:
+    """Return whether so many episodes of a measurement are invalid that it is not compared."""
+    return bool(scores["episodes"]) and scores["invalid"] / scores["episodes"] > MOST_INVALID

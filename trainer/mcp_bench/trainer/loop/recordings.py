@@ -17,8 +17,10 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.commands import StepFailedError, run
 
 RAY = "--ray"
-AGAIN = ("--jobs", "--referees", "--address", "--max-cost")
-"""Options of `record`, with values, that a resumed run does not have of itself. `RAY` is another."""
+AGAIN = ("--base-url", "--jobs", "--referees", "--address", "--max-cost")
+"""Options of `record`, with values, that a resumed run does not have of itself. `RAY` is another.
+
+The login of an endpoint's URL is not stored with a run."""
 CHOSEN = (
     *("--agent", "--base-url", "--benchmark", "--config", "--config-schema", "--dry-run", "--jobs", "--json"),
     *("--limit", "--model", "--path", "--prompt", "--prompt-file", "--repeat", "--resume", "--seed"),

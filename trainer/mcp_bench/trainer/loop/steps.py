@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.loop.gate import too_many_invalid
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
@@ -110,8 +112,23 @@ class Steps:
         return found
 
     def _measure(self, turn: int, split: str, arguments: Sequence[str], check: Callable[[], None]) -> Outcome:
-        recorded = record(self.folder.turn(turn) / f"{split}.begun", arguments, check=check)
-        return scores_by_group(recorded, self.settings.train)
+        """Measure a model on a split; where too many episodes are invalid, these are attempted again, once.
+
+        Raises:
+            BenchError: still too many of the base are invalid. Each later turn would be compared with that.
+        """
+        found: Outcome = {}
+        for _ in range(2):
+            recorded = record(self.folder.turn(turn) / f"{split}.begun", arguments, check=check)
+            found = scores_by_group(recorded, self.settings.train)
+            if not too_many_invalid(found):
+                return found
+        if turn == 0 and split == "dev":
+            raise BenchError(
+                f"{found['invalid']} of {found['episodes']} episodes of the model at the start are invalid "
+                f"(mcp-bench show --run {found['run']}). Mend that, and resume: they are attempted again"
+            )
+        return found
 
     @staticmethod
     def compare(before: Outcome, after: Outcome) -> dict[str, Any]:
