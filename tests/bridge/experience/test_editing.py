@@ -144,6 +144,15 @@ def test_what_would_break_it_is_refused(
     assert texts_of(tmp_path / "mine") == {"INSTRUCTIONS.md": "a a"}
 
 
+def test_what_a_stopped_call_left_is_replaced(tmp_path: Path) -> None:
+    """It can be malformed: here a skill without its SKILL.md. Files of no harness stay."""
+    (tmp_path / "skills" / "b").mkdir(parents=True)
+    (tmp_path / "skills" / "b" / "more.md").write_text("x")
+    (tmp_path / "README.md").write_text("mine")
+    write_texts(tmp_path, {"INSTRUCTIONS.md": "a"})
+    assert {one.name for one in tmp_path.rglob("*") if one.is_file()} == {"INSTRUCTIONS.md", "README.md"}
+
+
 @given(path=st.text(max_size=30), text=st.text(max_size=30))
 def test_any_path_and_text_leave_a_harness(tmp_path_factory: Any, path: str, text: str) -> None:
     folder = tmp_path_factory.getbasetemp() / "any" / "mine"

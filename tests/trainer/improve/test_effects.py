@@ -59,4 +59,6 @@ def test_families_are_apart() -> None:
         "f0": (0.25, (0.0, 0.5)),
         "f1": (1.0, None),
     }
+    without = by_family({Arm(): {"a.1": [(1.0, True)], "b": [(0.0, False)]}})
+    assert set(without) == {"a", "other tasks"}, "a name of its own, beside the total"
     assert mean({}) is None

@@ -50,32 +50,35 @@ def test_training_and_learning_pass_the_same_gate(bench: Bench, tmp_path: Path) 
         "improve", tmp_path / "out", "--benchmark", "doors", "--recipe", tmp_path / "mine.yaml",
         *(word for key, value in settings.items() for word in ("--set", f"{key}={value}")),
         "--harness", tmp_path / "start", "--candidate", tmp_path / "good",
-        "--policy", "fixed:train,harness,rl", "--rl-steps", "1",
-        "--generations", "4", "--patience", "4", "--train", "2", "--dev", dev_ids(tmp_path), "--repeat", "1",
+        "--policy", "fixed:train,train,harness,rl", "--rl-steps", "1",
+        "--generations", "5", "--patience", "5", "--train", "2", "--dev", dev_ids(tmp_path), "--repeat", "1",
         "--min-partial", "0", "--max-tokens", "8", "--json",
     )  # fmt: skip
     history = json.loads(done.stdout)
     assert [(one["action"], one["verdict"]) for one in history["generations"]] == [
         ("train", "not promoted"),
+        ("train", "refused"),
         ("harness", "not promoted"),
         ("rl", "not promoted"),
         ("stop", "nothing to measure"),
     ]
     assert history["best"] == {"harness": 0, "weights": 0}
+    assert history["generations"][1]["why"] == "generation 1 trained on the same episodes"
     out = tmp_path / "out"
     trained = json.loads((out / "generation-1" / "train.json").read_text())
     assert trained["runs"] == [json.loads((out / "h0-w0" / "train-0.json").read_text())["run"]]
-    assert json.loads((out / "generation-3" / "train.json").read_text())["spent"]["episodes"] >= 2
-    attempts = out / "generation-3" / "train" / "steps" / "1" / "attempts-0.run.json"
+    recorded = sum(len(list(RunReader(run).episode_ids())) for run in (bench.home / "runs").glob("run_*"))
+    assert history["spent"]["episodes"] == recorded, "with the attempts to learn from"
+    attempts = out / "generation-4" / "train" / "steps" / "1" / "attempts-0.run.json"
     with RunReader(bench.home / "runs" / json.loads(attempts.read_text())["run"]) as reader:
         [request, *_] = [
             reader.model_bodies(call.id)[0] for call in reader.model_calls(reader.episode_ids()[0])
         ]
     assert SHORT in str(request), "it learns in the best harness"
     models = {}
-    for arm in ("h0-w0", "h0-w1", "h2-w0", "h0-w3"):
+    for arm in ("h0-w0", "h0-w1", "h3-w0", "h0-w4"):
         run = json.loads((out / arm / "gate-0.json").read_text())["run"]
         with RunReader(bench.home / "runs" / run) as reader:
             found = reader.summary()
         models[arm] = found and found.model
-    assert models == {"h0-w0": "out-w0", "h0-w1": "out-w1", "h2-w0": "out-w0", "h0-w3": "out-w3"}
+    assert models == {"h0-w0": "out-w0", "h0-w1": "out-w1", "h3-w0": "out-w0", "h0-w4": "out-w4"}

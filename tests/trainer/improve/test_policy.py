@@ -42,6 +42,11 @@ def test_the_rule_stops_where_nothing_can_be_trained() -> None:
     assert choose("rule", [NONE, NONE], kinds=["harness"], seed=0) == "stop"
 
 
+def test_without_a_harness_left_it_goes_on_to_training() -> None:
+    assert choose("rule", [NONE], kinds=["train"], seed=0) == "train"
+    assert choose("random", [NONE], kinds=[], seed=0) == "stop"
+
+
 @given(past=PAST, seed=st.integers())
 def test_nothing_is_trained_without_a_recipe(past: list[Past], seed: int) -> None:
     for policy in ("rule", "random", "fixed:harness,stop"):
@@ -62,8 +67,12 @@ def test_a_sequence_is_followed_and_ends() -> None:
 
 
 def test_unknown_policies_are_refused() -> None:
-    for policy in ("agent", "rule", "random", "fixed:harness,train,rl,stop"):
+    for policy in ("agent", "random", "fixed:harness,train,rl,stop"):
         check_policy(policy, kinds=ALL)
+    for policy in ("rule", "fixed:harness,train,stop"):
+        check_policy(policy, kinds=["harness", "train"])
+        with pytest.raises(WrongUseError, match="never learns from reward"):
+            check_policy(policy, kinds=ALL)
     for policy in ("rul", "fixed:", "fixed:harness,trane", ""):
         with pytest.raises(UnknownNameError):
             check_policy(policy, kinds=ALL)

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from mcp_bench.bridge.experience.tools import Experience
-from mcp_bench.bridge.harness.folder import KNOWN, Harness, texts_of
+from mcp_bench.bridge.harness.folder import KNOWN, Harness, files_of, texts_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -170,13 +170,14 @@ class ProposingExperience(EditingExperience):
 
 
 def write_texts(folder: Path, texts: Mapping[str, str]) -> None:
-    """Replace a harness by these texts, file by file.
+    """Replace a harness by these texts, file by file. It may be malformed, as a stopped call leaves it.
 
-    Hidden files, such as a repository's, belong to no harness and stay.
+    Files that belong to no harness, such as a repository's, stay.
     """
-    before = texts_of(folder)
+    before = files_of(folder)
     for path in before.keys() - texts.keys():
-        (folder / path).unlink(missing_ok=True)
+        if path.partition("/")[0] in KNOWN:
+            (folder / path).unlink(missing_ok=True)
     for path, text in texts.items():
         if before.get(path) != text:
             place = folder / path

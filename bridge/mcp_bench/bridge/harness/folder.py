@@ -218,7 +218,7 @@ def read_harness(folder: Path) -> Harness:
     """
     if not folder.is_dir():
         raise WrongUseError(f"{folder} is no folder: a harness is one, with {INSTRUCTIONS} and others")
-    files = _texts(folder)
+    files = files_of(folder)
     if not files:
         raise WrongUseError(f"{folder} is empty: a harness has at least one of {', '.join(KNOWN)}")
     return Harness(folder.resolve().name, files)
@@ -230,11 +230,16 @@ def texts_of(folder: Path) -> dict[str, str]:
     Raises:
         WrongUseError: it cannot be read, or is malformed.
     """
-    files = _texts(folder)
+    files = files_of(folder)
     return dict(Harness(folder.resolve().name, files).files) if files else {}
 
 
-def _texts(folder: Path) -> dict[str, str]:
+def files_of(folder: Path) -> dict[str, str]:
+    """Return all texts in a folder by path, whether they are a harness or not. Hidden files are left out.
+
+    Raises:
+        WrongUseError: one cannot be read, or they are too large for a harness.
+    """
     files: dict[str, str] = {}
     size = 0
     for path in sorted(folder.rglob("*")):

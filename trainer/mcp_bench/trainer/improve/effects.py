@@ -11,6 +11,8 @@ from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.trainer.improve.folder import Arm
 from mcp_bench.trainer.improve.gate import Scores
 
+NO_FAMILY = "other tasks"
+
 
 @dataclass(frozen=True)
 class Effect:
@@ -49,11 +51,11 @@ def effects(cells: Mapping[Arm, Scores]) -> list[Effect]:
 
 
 def by_family(cells: Mapping[Arm, Scores]) -> dict[str, dict[Arm, Scores]]:
-    """Return the cells of each family of tasks."""
-    names = sorted({family(task, "all tasks") for scores in cells.values() for task in scores})
+    """Return the cells of each family of tasks, and of those without one."""
+    names = sorted({family(task, NO_FAMILY) for scores in cells.values() for task in scores})
     return {
         name: {
-            arm: {task: tries for task, tries in scores.items() if family(task, "all tasks") == name}
+            arm: {task: tries for task, tries in scores.items() if family(task, NO_FAMILY) == name}
             for arm, scores in cells.items()
         }
         for name in names

@@ -21,6 +21,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import stored_settings
@@ -46,7 +47,9 @@ class ImproveFolder:
         self.recipe = path / "recipe.yaml"
 
     def store(self, settings: ImproveSettings) -> None:
-        write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n")
+        urls = filter(None, (settings.base_url, settings.feedback_base_url))
+        private = any(url != without_secrets(url) for url in urls)  # it has a login, or a key
+        write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n", 0o600 if private else None)
 
     def read(self) -> ImproveSettings:
         """Return the settings.

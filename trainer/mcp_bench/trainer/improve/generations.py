@@ -19,7 +19,7 @@ from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
-from mcp_bench.trainer.loop.folder import Outcome
+from mcp_bench.trainer.loop.folder import Outcome, read_step
 from mcp_bench.trainer.loop.recordings import RunStoppedError
 
 Report = Callable[[str], object]
@@ -43,7 +43,7 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
     report(f"Stopping: {history['stopped']}")
     _store_best(folder, Arm(**history["best"]))
     if settings.test:
-        _test(work.recordings, history, report)
+        _test(work, history)
         found = on_test(folder, history)
         history["on_test"] = None if found is None else found.document()
     history["spent"] = work.recordings.spent()
@@ -67,8 +67,8 @@ def _generations(work: _Generations, history: Outcome) -> str:
         work.folder.store_history(history)
         if done["action"] == "stop":
             return str(done["why"])
-        if done["action"] == "harness" and done["verdict"] == "refused":
-            continue  # it was not measured, so nothing is known about edits of the harness
+        if done["verdict"] == "refused" and (done["action"] == "harness" or done.get("tainted")):
+            continue  # it was not measured, so nothing is known about what it would bring
         # an agent that left the harness as it is tried to improve it
         tried = "harness" if done["action"] == "none" else done["action"]
         past.append(Past(tried, done["promoted"], done["difference"], done["error"]))
@@ -84,13 +84,13 @@ def _store_best(folder: ImproveFolder, arm: Arm) -> None:
         write_texts(folder.path / "best", texts_of(harness))
 
 
-def _test(recordings: Recordings, history: Outcome, report: Report) -> None:
+def _test(work: _Generations, history: Outcome) -> None:
     """Measure the first and the last harness with the first and the last weights on test."""
     for arm in cells(history):
         try:
-            history["test"][str(arm)] = recordings.of(arm, "test")["run"]
+            history["test"][str(arm)] = work.recorded(arm, "test")
         except BudgetSpentError as error:
-            report(f"Not measured on test: {arm}: the budget is spent: {error}")
+            work.report(f"Not measured on test: {arm}: the budget is spent: {error}")
 
 
 class _Generations:
@@ -101,28 +101,25 @@ class _Generations:
     def generation(self, number: int, best: Arm, past: list[Past], earlier: list[Outcome]) -> Outcome:
         """Run a generation, or what is left of it, and return what became of it."""
         settings = self.settings
-        choice = choose(settings.policy, past, kinds=settings.kinds, seed=settings.seed)
+        edits = sum(one["action"] in ("harness", "none") for one in earlier)
+        left = settings.kinds[1:] if 0 < settings.candidates <= edits else settings.kinds
+        choice = choose(settings.policy, past, kinds=left, seed=settings.seed)
         runs: list[str] = []
         if choice == "train" or (choice in ("any", "harness") and not settings.candidates):
             self.report(f"generation {number}: recording {best} on train")
-            self.recordings.of(best, "train")
+            self.recorded(best, "train")
             arms = dict.fromkeys([Arm(), *(Arm(**one["arm"]) for one in earlier if one["promoted"])])
             runs = [self.recordings.of(arm, "train")["run"] for arm in arms]
         given = {
             "choice": choice,
             "parent": self.folder.harness(best.harness),
             "runs": runs,
-            "edits": sum(one["action"] in ("harness", "none") for one in earlier),
+            "edits": edits,
             "earlier": [f"generation {one['generation']}: {one['for_agents']}" for one in earlier],
         }
-        start = texts_of(self.folder.harness(0))
-        tried = {Harness("h0", start).version: 0} if start else {}
-        for one in earlier:
-            if one.get("harness"):
-                tried.setdefault(one["harness"].partition("@")[2], one["generation"])
         proposed = self.folder.phase(number, "proposal", lambda: self._propose(number, given))
         decided = self.folder.phase(
-            number, "decision", lambda: self._decide(number, best, proposed, runs, tried)
+            number, "decision", lambda: self._decide(number, best, proposed, runs, earlier)
         )
         return {"generation": number, "parent": asdict(best), **proposed, **decided}
 
@@ -130,7 +127,7 @@ class _Generations:
         return propose(self.folder, self.settings, number, **given)
 
     def _decide(
-        self, number: int, best: Arm, proposed: Outcome, runs: list[str], tried: dict[str, int]
+        self, number: int, best: Arm, proposed: Outcome, runs: list[str], earlier: list[Outcome]
     ) -> Outcome:
         """Check and measure a proposal."""
         action = proposed["action"]
@@ -142,13 +139,16 @@ class _Generations:
             return _decision("refused", why, f"{action}: refused: its author read what is not for it")
         arm = Arm(number, best.weights) if action == "harness" else Arm(best.harness, number)
         if action == "harness":
-            found = self.folder.phase(number, "check", lambda: self._check(number, tried))
+            found = self.folder.phase(number, "check", lambda: self._check(number, earlier))
             if found["refused"]:
                 said = "; ".join(found["for_agents"][:10])
                 return _decision(
                     "refused", "; ".join(found["refused"][:10]), f"harness edit: refused: {said}"
                 )
         else:
+            if action == "train" and (same := self._trained_in(proposed, runs, earlier)):
+                why = f"generation {same} trained on the same episodes"
+                return _decision("refused", why, f"training: {why}")
             trained = self.folder.phase(number, "train", lambda: self._train(number, best, proposed, runs))
             if trained["model"] is None:
                 return _decision("refused", trained["why"], f"training: {trained['why']}")
@@ -165,10 +165,24 @@ class _Generations:
         broken = ": it breaks tasks that were solved" if verdict.breaks_too_many else ": no clear gain"
         return _decision("not promoted", verdict.why, _agents(proposed, f"not promoted{broken}"), verdict)
 
-    def _check(self, number: int, tried: dict[str, int]) -> Outcome:
+    def _check(self, number: int, earlier: list[Outcome]) -> Outcome:
         self.report(f"generation {number}: searching its texts for values of held-out tasks")
+        start = texts_of(self.folder.harness(0))
+        tried = {Harness("h0", start).version: 0} if start else {}
+        for one in earlier:
+            if one.get("harness"):
+                tried.setdefault(one["harness"].partition("@")[2], one["generation"])
         refused, for_agents = refusals(self.folder, self.settings, number, tried)
         return {"refused": refused, "for_agents": for_agents}
+
+    def _trained_in(self, proposed: Outcome, runs: list[str], earlier: list[Outcome]) -> int | None:
+        """Return the generation that trained on the same episodes, if any: it would be the same again."""
+        for one in earlier:
+            trained = read_step(self.folder.generation(one["generation"]) / "train.json") or {}
+            chosen = (one.get("min_partial"), one.get("best"), trained.get("runs"))
+            if chosen == (proposed["min_partial"], proposed["best"], runs):
+                return int(one["generation"])
+        return None
 
     def _train(self, number: int, best: Arm, proposed: Outcome, runs: list[str]) -> Outcome:
         self.recordings.check_budget(0)
@@ -176,6 +190,22 @@ class _Generations:
         if proposed["action"] == "rl":
             return learn(self.folder, self.settings, number, best)
         return train(self.folder, self.settings, number, proposed, runs)
+
+    def recorded(self, arm: Arm, what: str) -> str:
+        """Return a run of an arm on `train` or `test`. Where many episodes say nothing, it goes on once.
+
+        Raises:
+            BudgetSpentError: the budget does not suffice for it.
+            StepFailedError: it was stopped.
+        """
+        _, doubt = self._scores(arm, what, 1)
+        if doubt:
+            self.report(f"{doubt}: attempting invalid episodes again")
+            self.recordings.attempt_invalid(arm, what)
+            _, doubt = self._scores(arm, what, 1)
+        if doubt:
+            self.report(f"Doubtful: {doubt}")
+        return str(self.recordings.of(arm, what)["run"])
 
     def _gate(self, number: int, best: Arm, arm: Arm) -> Verdict:
         """Compare two arms on the gate's tasks; again with more attempts if that is unclear."""

@@ -9,7 +9,7 @@ from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure
 from mcp_bench.trainer.improve.effects import Effect, by_family, effects, mean
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.gate import Scores
+from mcp_bench.trainer.improve.gate import Scores, too_many_invalid
 from mcp_bench.trainer.improve.measured import comparable
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.loop.folder import Outcome, read_step
@@ -28,6 +28,8 @@ class OnTest:
     """All tasks, then each family if there are several."""
     tokens: Mapping[Arm, int | None]
     """For each episode; None where agents do not report them."""
+    doubtful: Mapping[Arm, tuple[int, int]]
+    """Of how many episodes of how many, where there are too many: see `Recordings.scores`."""
 
     @property
     def arms(self) -> Sequence[Arm]:
@@ -56,6 +58,7 @@ class OnTest:
             ],
             "effects": [{"of": part, **asdict(one)} for part in self.parts for one in self.effects(part)],
             "tokens_per_episode": {str(arm): count for arm, count in self.tokens.items()},
+            "doubtful": {str(arm): count for arm, (count, _) in self.doubtful.items()},
         }
 
 
@@ -65,11 +68,13 @@ def on_test(folder: ImproveFolder, history: Outcome) -> OnTest | None:
     arms = [Arm(*map(int, name[1:].split("-w"))) for name in history["test"]]
     if not arms:
         return None
-    found, measure = comparable([recordings.scores(arm, "test", 1)[0] for arm in arms])
+    scored = {arm: recordings.scores(arm, "test", 1) for arm in arms}
+    found, measure = comparable([graded for graded, _, _ in scored.values()])
+    doubtful = {arm: (few, all_) for arm, (_, few, all_) in scored.items() if too_many_invalid(few, all_)}
     cells = dict(zip(arms, found, strict=True))
     families = by_family(cells)
     parts = {ALL: cells, **(families if len(families) > 1 else {})}
-    return OnTest(measure, parts, {arm: _tokens(folder, arm) for arm in arms})
+    return OnTest(measure, parts, {arm: _tokens(folder, arm) for arm in arms}, doubtful)
 
 
 def _tokens(folder: ImproveFolder, arm: Arm) -> int | None:

@@ -47,12 +47,15 @@ def check_policy(policy: str, kinds: Sequence[Kind]) -> None:
         if action in ("train", "rl") and action not in kinds:
             need = "--recipe" if action == "train" else "--recipe and --rl-steps"
             raise WrongUseError(f"--policy {policy} trains: give {need}")
+    never = policy == "rule" or (policy.startswith("fixed:") and "rl" not in _sequence(policy))
+    if never and "rl" in kinds:
+        raise WrongUseError(f"--policy {policy} never learns from reward: leave out --rl-steps")
     if policy not in NAMES[:3] and not policy.startswith("fixed:"):
         raise UnknownNameError("policy", policy, NAMES)
 
 
 def choose(policy: str, past: Sequence[Past], *, kinds: Sequence[Kind], seed: int) -> Choice:
-    """Return what to try next.
+    """Return what to try next. `kinds` are those that are left.
 
     - `agent`: whatever the feedback agent proposes.
     - `rule`: the harness until two generations in a row bring less than a standard error, then training until
@@ -63,9 +66,10 @@ def choose(policy: str, past: Sequence[Past], *, kinds: Sequence[Kind], seed: in
     if policy == "agent":
         return "any"
     if policy == "random":
-        return random.Random(f"{seed} {len(past)}").choice(kinds)  # noqa: S311 - not a secret
+        # not a secret
+        return random.Random(f"{seed} {len(past)}").choice(kinds) if kinds else "stop"  # noqa: S311
     if policy == "rule":
-        if not _exhausted(past, "harness"):
+        if "harness" in kinds and not _exhausted(past, "harness"):
             return "harness"
         return "train" if "train" in kinds and not _exhausted(past, "train") else "stop"
     sequence = _sequence(policy)

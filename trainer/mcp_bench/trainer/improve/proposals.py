@@ -127,12 +127,13 @@ def refusals(
         check_fits(harness, tools, f"benchmark {benchmark.name!r}")
     except BenchError as error:
         return [str(error)], [str(error)]
-    if harness.agents and not Recordings(folder, settings).accepts(Arm(number)):
+    recordings = Recordings(folder, settings)
+    if harness.agents and not recordings.accepts(Arm(number)):
         wrong = f"{AGENTS}: `record` does not take these agents or options"
         return [wrong], [wrong]
     public = "\n".join([*(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
                         *texts_of(folder.harness(0)).values()])  # fmt: skip
-    check = TextCheck(benchmark, _canaries(folder))
+    check = TextCheck(benchmark, _canaries(recordings))
     found = check.find(texts, allowed=public) or check.find(_delivered(harness), allowed=public)
     return [one.words() for one in found], for_agents(found)
 
@@ -188,8 +189,12 @@ def _ask(
 
 
 def feedback_options(settings: ImproveSettings) -> list[str]:
-    """Return the options of `record` for the feedback agent. It is isolated as the agent under test is."""
-    options = [word for one in settings.feedback_options for word in ("--agent-option", one)]
+    """Return the options of `record` for the feedback agent. It is isolated as the agent under test is.
+
+    A session is not tried again by `record`: its edits and its proposal would stay.
+    """
+    options = ["--retries", "0"]
+    options += [word for one in settings.feedback_options for word in ("--agent-option", one)]
     for flag in ("--isolation", "--require-isolation"):
         options += given(settings.record_options, flag)
     return options
@@ -216,11 +221,11 @@ def _delivered(harness: Harness) -> dict[str, str]:
     return {f"{name}, as the agent reads them": text for name, text in texts.items() if text}
 
 
-def _canaries(folder: ImproveFolder) -> list[Canary]:
+def _canaries(recordings: Recordings) -> list[Canary]:
     """Return the canaries of all recordings so far: the feedback agent could have read any of them."""
     found: list[Canary] = []
-    for one in sorted(folder.spent()[1] - {""}):
-        with suppress(StorageError), RunReader(runs_dir() / one) as reader:  # some may have been deleted
+    for path in recordings.runs():
+        with suppress(StorageError), RunReader(path) as reader:  # killed before it had a database
             found += reader.canaries()
     return found
 

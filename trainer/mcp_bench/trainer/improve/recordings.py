@@ -19,7 +19,7 @@ from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import StepFailedError, run
-from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.loop.folder import Outcome, once, read_step
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.recordings import RunStoppedError, begun_since, record
 from mcp_bench.trainer.loop.scores import episodes_of
@@ -72,6 +72,18 @@ class Recordings:
         for number in range(numbers):
             self._path(arm, what, number).unlink(missing_ok=True)  # it is not there if it was stopped
 
+    def attempt_invalid(self, arm: Arm, what: str) -> None:
+        """Attempt invalid episodes of a recording again, if the budget suffices. Else it stays as it is."""
+        path = self._path(arm, what, 0)
+        before = read_step(path)
+        self.retry(arm, what, 1)
+        try:
+            self.of(arm, what)
+        except BudgetSpentError:
+            if before is None:
+                raise
+            once(path, lambda: before)
+
     def again(self, arm: Arm, what: str, numbers: int) -> None:
         """Let the next call of `of` attempt invalid episodes again, and all where others are doubtful.
 
@@ -83,14 +95,14 @@ class Recordings:
                 continue
             episodes = episodes_of(self.of(arm, what, number)["run"])
             if any(one.claim is not None or one.taint == "tainted" for one in episodes):
-                path.with_suffix(".begun").unlink(missing_ok=True)
+                _begin_again(path)
         self.retry(arm, what, numbers)
 
     def works(self, arm: Arm) -> bool:
         """Return whether an arm can be recorded now: most attempts at a few tasks are valid."""
         path = self._path(arm, "probe", 0)
-        for old in (path, path.with_suffix(".begun")):
-            old.unlink(missing_ok=True)
+        path.unlink(missing_ok=True)
+        _begin_again(path)
         try:
             _, doubtful, total = self.scores(arm, "probe", 1)
         except RunStoppedError as error:
@@ -124,7 +136,9 @@ class Recordings:
             BenchError: it does not start without the harness either, so that says nothing.
         """
         settings, harness = self._settings, str(self._folder.harness(arm.harness))
-        with self._agent(arm, self._folder.arm(arm) / "dry.port") as agent:
+        port = self._folder.arm(arm) / "dry.port"
+        port.unlink(missing_ok=True)  # no run has to be resumed with it
+        with self._agent(arm, port) as agent:
             task = tasks(settings.benchmark, settings.train[:1], 1)
             options = [*self._of_agent(), *settings.record_options]
             command = ["record", *agent, *task, *options, "--dry-run", "--json"]
@@ -146,16 +160,20 @@ class Recordings:
             without: runs that are left out.
         """
         total, known = self._folder.spent()
-        ours = f"{self._folder.tag_of_all}/"
-        for path in run_paths():
+        for path in self.runs():
             if path.name in known or path.name in without:
-                continue
-            if not any(one.startswith(ours) for one in known_annotations(path).tags):
                 continue
             with suppress(StorageError):  # killed before it had a database
                 for name, used in spent_by(attempts_of(path)).items():
                     total[name] += used
         return total
+
+    def runs(self) -> Iterator[Path]:
+        """Yield the recordings of this improvement that are there, finished or not."""
+        ours = f"{self._folder.tag_of_all}/"
+        for path in run_paths():
+            if any(tag.startswith(ours) for tag in known_annotations(path).tags):
+                yield path
 
     def check_budget(self, episodes: int, resumed: Collection[str] = ()) -> Left:
         """Return what is left for one more recording.
@@ -251,6 +269,12 @@ class Recordings:
 
     def _name(self, arm: Arm) -> str:
         return model_name(f"{self._folder.path.name}-w{arm.weights}")
+
+
+def _begin_again(path: Path) -> None:
+    """Forget the run of a recording, and the port of its model: the next one is another run."""
+    for suffix in (".begun", ".port"):
+        path.with_suffix(suffix).unlink(missing_ok=True)
 
 
 def agent_arguments(agent: str, model: str | None, base_url: str | None) -> list[str]:

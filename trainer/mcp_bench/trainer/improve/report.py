@@ -63,6 +63,11 @@ def summary(folder: ImproveFolder, history: Outcome) -> list[str]:
     if found is not None and (gains := found.effects()):
         words = "; ".join(f"{one.name} {gain(one.value, one.interval, found.measure)}" for one in gains)
         lines.append(f"On test{'' if found.measure is None else _of(found.measure)}: {words}")
+    for arm, (few, episodes) in found.doubtful.items() if found is not None else ():
+        lines.append(
+            f"Doubtful: on test, {few} of {episodes} episodes of {_name(arm)} are invalid or tainted, or "
+            "failed by its word"
+        )
     if found is not None and any(found.tokens.values()):
         counts = (f"{_name(arm)} {count:,}" for arm, count in found.tokens.items() if count)
         lines.append(f"Tokens per episode on test: {'; '.join(counts)}")

@@ -58,7 +58,7 @@ def begin(
     _refuse_used(path)
     named: tuple[str, ...] = choices["task"]
     ids = {
-        split: list(dict.fromkeys(task_ids(choices["benchmark"], split, choices[split], named)))
+        split: task_ids(choices["benchmark"], split, choices[split], named)
         for split in ("train", "dev", "test")
     }
     # other machines may have what this one lacks
@@ -151,6 +151,8 @@ def _check_model_options(settings: ImproveSettings) -> None:
     trained = {
         "--rl-steps": settings.rl_steps, "--max-tokens": settings.max_tokens,
         "--constrain-calls": settings.constrain_calls, "--engine": settings.engine != "auto",
+        "--min-partial": settings.min_partial != _default("min_partial"),
+        "--reasoning": settings.reasoning != _default("reasoning"),
     }  # fmt: skip
     if settings.trainable:
         if wrong := [name for name, given in own.items() if given]:
@@ -159,16 +161,29 @@ def _check_model_options(settings: ImproveSettings) -> None:
         raise WrongUseError(f"{wrong[0]} needs --recipe: it is for the model that is trained")
 
 
+def _default(name: str) -> Any:
+    return ImproveSettings.model_fields[name].default
+
+
 def _check_feedback(settings: ImproveSettings) -> None:
     """Check the feedback agent now: it starts only after the first recordings."""
     trains_only = settings.policy.startswith("fixed:") and "harness" not in settings.policy
     if settings.candidates and settings.feedback_agent:
         raise WrongUseError("--candidate and --feedback-agent exclude each other: who proposes?")
+    if settings.candidates and trains_only:
+        raise WrongUseError(f"--policy {settings.policy} tries no harness: leave out --candidate")
     if settings.feedback_agent is None:
         if not (settings.candidates or trains_only):
             raise WrongUseError(
                 "who proposes changes? Name an agent with --feedback-agent, or your own with --candidate DIR"
             )
+        its = {
+            "--feedback-model": settings.feedback_model, "--feedback-base-url": settings.feedback_base_url,
+            "--feedback-option": settings.feedback_options, "--reveal": settings.reveal,
+            "--feedback-timeout": settings.feedback_timeout != _default("feedback_timeout"),
+        }  # fmt: skip
+        if wrong := [name for name, given in its.items() if given]:
+            raise WrongUseError(f"{wrong[0]} needs --feedback-agent: it is for that agent")
         return
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
     options = feedback_options(settings)

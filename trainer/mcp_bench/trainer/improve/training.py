@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
-from mcp_bench.trainer.improve.recordings import Recordings, attempts_of, spent_by
+from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import Outcome
@@ -73,14 +71,11 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
         recordings.check_budget(settings.rl_steps * rl.groups * rl.attempts * (1 + rl.refills))
         ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
     options = ["--algorithm", "grpo", "--benchmark", settings.benchmark, "--steps", str(settings.rl_steps)]
-    options += ["--jobs", str(settings.jobs), "--seed", str(settings.seed), "--", *recordings.options(best)]
+    # another seed than the last time: the same draw again would be a second roll of the dice
+    options += ["--jobs", str(settings.jobs), "--seed", str(settings.seed + number), "--"]
+    options += ["--run-tag", f"{folder.tag_of_all}/rl-{number}", *recordings.options(best)]
     done = learn_online(folder.recipe, recordings.weights(best), ids, out, options)
-    return {**done, "spent": _spent(out)}
-
-
-def _spent(out: Path) -> dict[str, float]:
-    steps = RLFolder(out).lines()
-    found = {name: sum(one.get(name, 0) for one in steps) for name in ("episodes", "seconds")}
-    runs = [json.loads(path.read_text(encoding="utf-8"))["run"] for path in out.glob("steps/*/*.run.json")]
-    used = [spent_by(attempts_of(runs_dir() / run)) for run in runs]
-    return {**found, **{name: sum(one[name] for one in used) for name in ("tokens", "usd")}}
+    # its recordings have a tag, by which they are counted
+    lines = RLFolder(out).lines()
+    seconds = sum(line.get("seconds", 0) - line.get("rollout_seconds", 0) for line in lines)
+    return {**done, "spent": {"seconds": seconds}}
