@@ -120,3 +120,8 @@ def test_a_link_is_not_read(invoke: Invoke, tmp_path: Path) -> None:
     assert "stolen" not in invoke(show).output
     assert isinstance(invoke(annotate, folder.id, "--tag", "a").exception, StorageError)
     assert secret.read_text() == '{"tags": ["stolen"], "note": ""}'
+
+
+def test_a_note_that_is_not_utf_8_is_refused(invoke: Invoke) -> None:
+    folder, _ = record([(planned(), Episode())])
+    assert "the note is not UTF-8" in str(invoke(annotate, folder.id, "--note", "caf\udce9").exception)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,3 +27,26 @@ def test_only_episodes_marked_good_are_exported(tmp_path: Path) -> None:
     assert found.exit_code == 0, found.output
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == [episodes[0]]
     assert "2 not marked good by a person" in found.output.replace("-2", "2")
+
+
+def test_a_killed_writer_leaves_no_reviews_and_no_error() -> None:
+    """It made the file, and nothing in it."""
+    reviews = Reviews()
+    reviews.path.parent.mkdir(parents=True, exist_ok=True)
+    reviews.path.touch()
+    assert reviews.all() == {}
+    kept = reviews.put("run_1", "ep_1", "good", "fine")
+    assert kept is not None and reviews.all() == {"ep_1": kept}
+
+
+def test_the_next_reader_undoes_what_a_killed_writer_began() -> None:
+    reviews = Reviews()
+    kept = reviews.put("run_1", "ep_1", "good", "fine")
+    script = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1]); db.execute('PRAGMA cache_size = 1');"
+        "db.executemany('INSERT INTO reviews VALUES (?, 0, NULL, ?, 0)', ((str(n), 'x' * 4000) for n in range(99)));"
+        "os._exit(9)"
+    )
+    subprocess.run([sys.executable, "-c", script, reviews.path], check=False)
+    assert reviews.path.with_name("notes.db-journal").exists()
+    assert reviews.all() == {"ep_1": kept}

@@ -78,6 +78,20 @@ def test_attempts_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path:
     assert not (tmp_path / "p.jsonl").exists()
 
 
+def test_placeholders_are_the_same_on_both_sides(invoke: Invoke, tmp_path: Path) -> None:
+    stories = [
+        (planned("a", repeat=number), said(f"I wrote to {name}@corp.example.", partial))
+        for number, (name, partial) in enumerate((("ann", 1.0), ("bob", 0.0)))
+    ]
+    record(stories)
+    assert invoke(export, "--pairs", "--redact", "emails", "--out", tmp_path / "p.jsonl").exit_code == 0
+    (row,) = rows(tmp_path / "p.jsonl")
+    assert [row[side][-1]["content"] for side in ("chosen", "rejected")] == [
+        "I wrote to [EMAIL_1].",
+        "I wrote to [EMAIL_2].",
+    ]
+
+
 def test_attempts_with_other_tools_are_no_pair(invoke: Invoke, tmp_path: Path) -> None:
     """A row has one list of tools. Their order does not count."""
     pay = ToolSchema(function=FunctionSchema(name="pay", description="Pay.", parameters={"type": "object"}))

@@ -10,6 +10,8 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.export.steps import Replayed, labelled
+from mcp_bench.recorder.trajectory import Message, Trajectory
 from tests.support.forked import run_module
 
 pytestmark = pytest.mark.system
@@ -62,3 +64,27 @@ def test_turns_with_redacted_arguments_keep_weights(invoke: Invoke, tmp_path: Pa
     assert {0.0, 1.0} <= {one for row in weight for one in row}
     assert "@" in json.dumps([row["messages"] for row in plain])
     assert "@" not in json.dumps([row["messages"] for row in redacted])
+
+
+def test_calls_of_the_agents_own_tools_are_errors_if_they_failed() -> None:
+    """They are not recorded: only their results say what became of them."""
+    names = {"worked": False, "failed": True, "unanswered": None}
+    asked = Message.model_validate(
+        {
+            "role": "assistant",
+            "tool_calls": [
+                {"id": name, "function": {"name": "Bash", "arguments": {"command": name}}} for name in names
+            ],
+        }
+    )
+    results = [
+        Message(role="tool", content="x", tool_call_id=name, name="Bash", is_error=failed)
+        for name, failed in names.items()
+        if failed is not None
+    ]
+    conversation = Trajectory(
+        id="ep", benchmark="b", task="t", split="train", domain="d", agent="x", seed=0, isolation="none",
+        tools=[], messages=[asked, *results],
+    )  # fmt: skip
+    replayed = Replayed([], [], same=True)
+    assert [step.label for _, _, step in labelled(conversation, replayed)] == ["neutral", "error", "error"]

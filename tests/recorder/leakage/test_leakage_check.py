@@ -139,6 +139,29 @@ def test_on_leak_refuses_drops_or_allows(invoke: Invoke, tmp_path: Path) -> None
     assert len(lines(tmp_path / "all.jsonl")) == 3
 
 
+def test_placeholders_hide_no_leak(invoke: Invoke, tmp_path: Path) -> None:
+    """A row's prompt is compared as it was, also if an address in it is replaced."""
+    with_address = [task for task in tasks("test", 400) if "@" in task.prompt]
+    task = min(with_address, key=lambda one: len(one.prompt))
+    record([attempt(tasks("train", 1)[0]), attempt(task, name="mine")], **SAAS)
+    refused = invoke(export, "--redact", "emails", "--out", tmp_path / "d.jsonl")
+    assert isinstance(refused.exception, LeakError)
+    dropped = invoke(export, "--redact", "emails", "--on-leak", "drop", "--out", tmp_path / "d.jsonl")
+    assert dropped.exit_code == 0 and len(lines(tmp_path / "d.jsonl")) == 1
+
+
+def test_a_pair_that_leaks_is_one_row(invoke: Invoke, tmp_path: Path) -> None:
+    task = long_task()
+    attempts = [
+        (attempt(task, name="mine")[0].model_copy(update={"repeat": number}), Episode(partial=partial))
+        for number, partial in enumerate((1.0, 0.0))
+    ]
+    record(attempts, **SAAS)
+    assert invoke(export, "--pairs", "--on-leak", "allow", "--out", tmp_path / "p.jsonl").exit_code == 0
+    done = invoke(leakage, tmp_path / "p.jsonl", "--against", "test")
+    assert "1 of 1 rows leak into test of saasworld" in done.stdout
+
+
 def test_the_private_split_is_written_only_by_name(
     invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -187,3 +187,24 @@ def test_differences_equal_a_simple_computation(
             assert found["partial"]["b"] - found["partial"]["a"] == pytest.approx(difference)
         else:
             assert found["partial"]["difference"] is None
+
+
+def test_models_of_roles_with_the_same_first_word_are_not_mixed(invoke: Invoke) -> None:
+    for size in ("8B", "70B"):
+        settings = {"role_models": {"user": {"model": f"Llama 3 {size}"}}}
+        record([(planned("a"), Episode())], agent="codex", settings=settings)
+    record([(planned("a"), Episode())], agent="gemini")
+    refused = invoke(report, "--compare", "codex", "gemini").exception
+    assert isinstance(refused, WrongUseError) and "different conditions" in str(refused)
+
+
+def test_versions_of_a_benchmark_are_named(invoke: Invoke) -> None:
+    """Their tasks or grades may differ, so attempts at both are no attempts at one task."""
+    for version in ("1", "2"):
+        record([(planned("a"), Episode())], agent="codex", benchmark_version=version)
+    record([(planned("a"), Episode())], agent="gemini", benchmark_version="2")
+    said = "agentdojo was recorded in versions 1 and 2: their tasks or grades may differ"
+    assert said in invoke(report, "--compare", "codex", "gemini").stdout
+    assert "episodes of several versions of this benchmark" in invoke(report).stderr
+    [codex, gemini] = json.loads(invoke(report, "--json").stdout)
+    assert (codex["pass_k"], gemini["benchmark_version"]) == ([], "2")

@@ -110,7 +110,8 @@ def test_pass_k_of_many_tasks(counts: list[tuple[int, int]]) -> None:
     if most < 2:
         assert entries == []
         return
-    assert [entry.k for entry in entries] == sorted({k for k in (1, 2, 4, 8) if k <= most} | {most})
+    usual = max(k for k in range(1, 10) if 2 * sum(n >= k for n, _ in counts) > len(counts))
+    assert [entry.k for entry in entries] == sorted({k for k in (1, 2, 4, 8) if k <= most} | {most, usual})
     for entry in entries:
         enough = [(n, c) for n, c in counts if n >= entry.k]
         assert entry.tasks == len(enough)
@@ -120,3 +121,7 @@ def test_pass_k_of_many_tasks(counts: list[tuple[int, int]]) -> None:
         )
         assert entry.pass_hat_k <= entry.pass_at_k + 1e-12
         assert (entry.pass_at_k_ci is None) == (len(enough) < 2)
+
+
+def test_pass_k_has_the_number_of_attempts_that_most_tasks_have() -> None:
+    assert [entry.k for entry in pass_k([(3, 1)] * 9 + [(4, 2)])] == [1, 2, 3, 4]

@@ -187,7 +187,7 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        counted = f"{manifest['rows']} rows of " if pairs or steps else ""
+        counted = f"{manifest['rows']} rows of " if pairs or steps or step_weights else ""
         click.echo(f"wrote {counted}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
 
 

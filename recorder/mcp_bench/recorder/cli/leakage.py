@@ -99,10 +99,9 @@ def leakage(
             click.echo(sanitize_line(f"{one.file}, {one.where}: {one.row.task}: {one.leak.words()}"))
         if (more := len(found.leaks) - SHOWN) > 0:
             click.echo(f"and {more} more (--json)")
+        rows = len({(one.file, one.where) for one in found.leaks})  # a row can be a pair of attempts
         compared = f" of {', '.join(check.compared)}" if check.compared else ""
-        click.echo(
-            sanitize_line(f"{len(found.leaks)} of {found.rows} rows leak into {', '.join(splits)}{compared}")
-        )
+        click.echo(sanitize_line(f"{rows} of {found.rows} rows leak into {', '.join(splits)}{compared}"))
     for name, reason in check.unchecked.items():
         click.echo(sanitize_line(f"Not compared: rows of {name}: {reason}"), err=True)
     sys.exit(1 if found.leaks or found.unreadable else 0)

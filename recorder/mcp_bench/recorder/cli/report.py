@@ -111,6 +111,8 @@ def report(
     if viewer is not None and loop is not None and not (runs or run_tags or compare):
         raise WrongUseError("--view-url links recordings, and --loop alone shows none: say --run, too")
     by_score, by = _without_score(by)
+    if by_score and html is not None:
+        raise WrongUseError("--by score is for the terminal: a page shows scores and measures together")
     if by_score and not compare:
         raise WrongUseError("--by score compares: say --compare A B. Of one side, the table shows the score")
     names = [*groups(by), *CONDITIONS]
@@ -170,7 +172,7 @@ def _page(
 def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) -> bool:
     """Print the scores; return whether there are any."""
     from mcp_bench.recorder.cli.score_table import print_scores
-    from mcp_bench.recorder.scores.scores import summarise
+    from mcp_bench.recorder.scores.scores import mixes_versions, summarise
     from mcp_bench.servers.sanitize import sanitize_line
 
     rows = summarise(episodes, names)
@@ -186,6 +188,14 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
             if row["model_never_answered"]:
                 whose = " ".join(str(row[name]) for name in ("agent", "model", "benchmark") if row[name])
                 click.echo(sanitize_line(f"{whose}: the model never answered"), err=True)
+            if mixes_versions(row):
+                click.echo(
+                    sanitize_line(
+                        f"{row['benchmark']}: a row has episodes of several versions of this benchmark: "
+                        "tasks or grades may differ. --run separates them"
+                    ),
+                    err=True,
+                )
     return bool(rows)
 
 

@@ -24,7 +24,7 @@ from mcp_bench.recorder.curation.cohort import cohort
 from mcp_bench.recorder.curation.facts import FORBIDDEN, UNNAMED, EpisodeRule, episode_rules
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
-from mcp_bench.recorder.curation.redaction import redact
+from mcp_bench.recorder.curation.redaction import redact_together
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
@@ -105,26 +105,20 @@ class Curation:
         self.rows_out = len(left)
         return left
 
-    def read(
-        self, chosen: Sequence[Candidate], *, redacted: bool = True
-    ) -> Generator[tuple[Candidate, StoredEpisode, Trajectory]]:
-        """Yield the conversations one at a time, with reasoning and secrets removed as the selection says.
+    def read(self, chosen: Sequence[Candidate]) -> Generator[tuple[Candidate, StoredEpisode, Trajectory]]:
+        """Yield the conversations one at a time, without reasoning if the selection says so.
 
+        They have their secrets: leaks are found and calls are matched by their texts. See `redacted`.
         A run is open in between. Close the generator: if an error keeps it alive, another thread might, and
         SQLite refuses that.
-
-        Args:
-            chosen: The episodes.
-            redacted: False keeps secrets, for a caller that matches calls by their arguments, and then
-                redacts.
         """
         places = [(one.run, one.id) for one in chosen]
-        with closing(self._conversations(places, redacted=redacted)) as read:
+        with closing(self._conversations(places)) as read:
             for one, found in zip(chosen, read, strict=True):
                 yield one, *found
 
     def each(self, chosen: Sequence[Candidate], look: Look[Found]) -> Generator[Found]:
-        """Yield what `look` returns for each conversation, in order.
+        """Yield what `look` returns for each conversation, in order. As in `read`, it has its secrets.
 
         Several processes do the work if there are many conversations. `look` and its results are pickled.
         """
@@ -138,6 +132,10 @@ class Curation:
             for found, unchecked in made:
                 self.guard.unchecked.update(unchecked)
                 yield found
+
+    def redacted(self, *conversations: Trajectory) -> list[Trajectory]:
+        """Return conversations of one row with placeholders as the selection says, the same ones in all."""
+        return redact_together(conversations, self.selection.redact)
 
     def funnel(self) -> dict[str, Any]:
         """Return the counts, with the rules in the order in which they apply."""
@@ -236,12 +234,12 @@ class Curation:
         self, episode: StoredEpisode, conversation: Trajectory
     ) -> tuple[bool, bytes, Signature | None, int]:
         """Return the facts about a conversation that rules about sets need."""
-        chosen = self.selection
+        chosen, [shown] = self.selection, self.redacted(conversation)
         return (
             chosen.on_leak == "drop" and self.guard.leak(episode, conversation) is not None,
-            duplicates.fingerprint(conversation) if chosen.dedupe == "exact" else b"",
-            signature(duplicates.gist(conversation)) if chosen.dedupe == "near" else None,
-            0 if self._counter is None else self._counter.count(conversation),
+            duplicates.fingerprint(shown) if chosen.dedupe == "exact" else b"",
+            signature(duplicates.gist(shown)) if chosen.dedupe == "near" else None,
+            0 if self._counter is None else self._counter.count(shown),
         )
 
     def _looked(self, look: Look[Found], part: Sequence[_Place]) -> Iterator[tuple[Found, dict[str, str]]]:
@@ -249,9 +247,7 @@ class Curation:
             for episode, conversation in read:
                 yield look(self, episode, conversation), self.guard.unchecked
 
-    def _conversations(
-        self, places: Sequence[_Place], *, redacted: bool = True
-    ) -> Generator[tuple[StoredEpisode, Trajectory]]:
+    def _conversations(self, places: Sequence[_Place]) -> Generator[tuple[StoredEpisode, Trajectory]]:
         for run, group in groupby(places, key=lambda place: place[0]):
             with RunReader(run) as reader:
                 for _, name in group:
@@ -259,8 +255,6 @@ class Curation:
                     conversation = trajectory(reader, episode)
                     if self.selection.reasoning == "drop":
                         conversation = without_reasoning(conversation)
-                    if redacted:
-                        conversation = redact(conversation, self.selection.redact)
                     yield episode, conversation
 
 

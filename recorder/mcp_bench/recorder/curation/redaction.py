@@ -28,7 +28,17 @@ def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
         trajectory: The conversation of an episode.
         kinds: What to replace: `secrets`, `emails` or both.
     """
-    return redact_episode(trajectory, {}, kinds)[0]
+    return redact_together([trajectory], kinds)[0]
+
+
+def redact_together(trajectories: Sequence[Trajectory], kinds: Sequence[str]) -> list[Trajectory]:
+    """Return several trajectories with placeholders. A value has the same one in all of them."""
+    found = _Found(kinds)
+    for one in trajectories if kinds else ():
+        _rewritten(one, found.look)
+    if not found.placeholders:
+        return list(trajectories)
+    return [_rewritten(one, found.replace) for one in trajectories]
 
 
 def redact_episode(

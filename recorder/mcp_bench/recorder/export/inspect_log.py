@@ -80,7 +80,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         writing(out),
         new_folder(out.parent),
         Replacement() as replacement,
-        closing(curation.read(chosen, redacted=False)) as read,
+        closing(curation.read(chosen)) as read,
         closing(_logged(curation, read)) as made,
     ):
         for run, of_run in groupby(made, key=lambda logged: logged.episode.run):
@@ -229,9 +229,8 @@ def _logged(
                     reader.assertions(episode.id),
                     reader.metrics(episode.id),
                 )
-                logged = _redacted(found, curation.selection.redact)
-                curation.guard.note(episode, curation.guard.leak(episode, logged.conversation))
-                yield logged
+                curation.guard.note(episode, curation.guard.leak(episode, conversation))
+                yield _redacted(found, curation.selection.redact)
 
 
 def _redacted(logged: Logged, kinds: Sequence[str]) -> Logged:

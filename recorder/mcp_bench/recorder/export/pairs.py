@@ -69,7 +69,7 @@ class Pairs:
                 self._counts["no_margin"] += 1
             else:
                 read = [found for one in (best, worst) for found in curation.read([one])]
-                row = self._row(read[0][2], read[1][2])
+                row = self._row(*curation.redacted(read[0][2], read[1][2]))
                 if row is not None:
                     for _, episode, conversation in read:
                         note(episode, curation.guard.leak(episode, conversation))

@@ -60,6 +60,7 @@ class _Row:
         self, curation: Curation, episode: StoredEpisode, conversation: Trajectory
     ) -> tuple[StoredEpisode, Leak | None, Any, int, dict[str, bytes]]:
         leak = curation.guard.leak(episode, conversation)
+        [conversation] = curation.redacted(conversation)
         images = sum(len(message.images) for message in conversation.messages)
         files = image_files(conversation) if images and self.images == "files" else {}
         return episode, leak, self.encode(self.form.row(conversation)), images, files

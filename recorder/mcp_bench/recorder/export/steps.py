@@ -16,7 +16,6 @@ from mcp_bench.recorder.conversations.align import matched
 from mcp_bench.recorder.conversations.errors import repeated_errors
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.export.rows import Beside, Note
 from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
@@ -111,7 +110,7 @@ def replays(
     waiting: list[tuple[StoredEpisode, Trajectory]] = []
 
     def episodes() -> Generator[tuple[Path, StoredEpisode]]:
-        with closing(curation.read(chosen, redacted=False)) as read:
+        with closing(curation.read(chosen)) as read:
             for one, episode, conversation in read:
                 waiting.append((episode, conversation))
                 yield one.run, episode
@@ -120,28 +119,27 @@ def replays(
     with closing(episodes()) as begun, closing(labeller(begun)) as replayed:
         for found in replayed:
             episode, conversation = waiting.pop()
-            # calls are matched by their arguments, which redaction changes
-            effects = list(labelled(conversation, found)) if found.same else None
-            yield episode, redact(conversation, curation.selection.redact), effects
+            yield episode, conversation, list(labelled(conversation, found)) if found.same else None
 
 
 def labelled(conversation: Trajectory, replayed: Replayed) -> Iterator[Effect]:
     """Yield the effect of each call of a conversation that is not redacted, in order.
 
-    An error that an earlier call of the same tool had made already is a `repeated_error`.
+    An error that an earlier call of the same tool had made already is a `repeated_error`. Calls of the
+    agent's own tools are not recorded: they have no effect, and are errors if their results are.
     """
     turns = matched(conversation.messages, replayed.calls)
     again = repeated_errors(conversation.messages)
     last = Step("neutral", 0, 0, 0) if not replayed.steps else replayed.steps[0]
     last = Step("neutral", last.objectives, 0, 0)
+    worked = {one.tool_call_id for one in conversation.messages if one.role == "tool" and not one.is_error}
     for place, (message, numbers) in enumerate(zip(conversation.messages, turns, strict=True)):
         for call, index in zip(message.tool_calls, numbers, strict=True):
-            # a call that the world never executed was refused, and changed nothing
-            done = (
-                Step("error", last.objectives, last.met, last.broken)
-                if index is None
-                else replayed.steps[index]
-            )
+            if index is None:  # it was refused, or is one of the agent's own tools
+                label: Label = "neutral" if call.id in worked else "error"
+                done = Step(label, last.objectives, last.met, last.broken)
+            else:
+                done = replayed.steps[index]
             if done.label == "error" and call.id in again:
                 done = replace(done, label="repeated_error")
             last = done
@@ -178,6 +176,7 @@ class Steps:
                     self._unlike += 1
                     continue
                 note(episode, curation.guard.leak(episode, conversation))
+                [conversation] = curation.redacted(conversation)
                 yield from map(encode, self._rows(conversation, effects))
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:

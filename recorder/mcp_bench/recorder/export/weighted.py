@@ -73,6 +73,7 @@ class Weighted:
                     self._unlike += 1
                     continue
                 note(episode, curation.guard.leak(episode, conversation))
+                [conversation] = curation.redacted(conversation)
                 row = self._form.row(conversation)
                 for place, _, step in effects:
                     turn = row["messages"][place]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import Self
 
 from mcp_bench.recorder.errors import StorageError
@@ -23,7 +23,7 @@ class Replacement:
         if not path.parent.exists():
             path.parent.mkdir()
             self._made.append(path.parent)
-        return self._temporary.setdefault(path, path.with_name(f".{path.name}.{os.getpid()}.tmp"))
+        return self._temporary.setdefault(path, path.with_name(f".{path.name}.{token_hex(4)}.tmp"))
 
     def commit(self, first: Sequence[Path]) -> None:
         """Move all files into place, those in `first` before the others."""

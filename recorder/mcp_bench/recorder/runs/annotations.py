@@ -53,6 +53,10 @@ def check_annotations(tags: Iterable[str], note: str | None = None) -> None:
             )
     if note is not None and len(note) > LONGEST_NOTE:
         raise WrongUseError(f"the note has {len(note)} characters: {LONGEST_NOTE} at most")
+    try:
+        (note or "").encode()
+    except UnicodeEncodeError as error:
+        raise WrongUseError("the note is not UTF-8") from error
 
 
 def read_annotations(run: Path) -> Annotations:

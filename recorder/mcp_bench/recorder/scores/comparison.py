@@ -71,7 +71,8 @@ class _Pair:
 def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]) -> dict[str, Any]:
     """Return `{"a": name, "b": name, "conditions": {...}, "rows": [...]}`, with a row for each group, sorted.
 
-    `conditions` has for each side the different conditions of its episodes, each as an object.
+    `conditions` has for each side the different conditions of its episodes, each as an object; `versions`
+    has the versions of each benchmark that has several.
     A row pairs the tasks for which both sides have a valid graded episode. Each such task counts
     once, with the mean of its attempts. Differences are B minus A, with a 95 % interval from a
     bootstrap over the pairs (None with fewer than two pairs). `invalid_as_0` covers all tasks that
@@ -88,6 +89,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
     counts = [0, 0]
     met: tuple[dict[tuple[Any, ...], None], ...] = ({}, {})
     pairs: dict[tuple[Any, ...], _Pair] = {}
+    versions: dict[str, set[str]] = {}
     for episode in filter(finished, episodes):
         matched = [side.matches(episode) for side in sides]
         if all(matched):
@@ -98,6 +100,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
         if any(matched):
             counts[matched.index(True)] += 1
             met[matched.index(True)][tuple(getattr(episode, name) for name in CONDITIONS)] = None
+            versions.setdefault(episode.benchmark, set()).add(str(episode.benchmark_version))
             pair = pairs.setdefault(tuple(getattr(episode, name) for name in by), _Pair())
             (pair.a if matched[0] else pair.b).add(episode)
             if episode.invalid is None and episode.partial is not None:
@@ -112,6 +115,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
             side: [dict(zip(CONDITIONS, found, strict=True)) for found in met[at]]
             for at, side in enumerate("ab")
         },
+        "versions": {name: sorted(found) for name, found in versions.items() if len(found) > 1},
         "rows": [{**dict(zip(by, key, strict=True)), **_row(pairs[key])} for key in keys],
     }
 
@@ -127,7 +131,10 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
     """
     found = compare(episodes, a, b, by=[name for name in by if name in FACTS])
     for side in "ab":
-        if any(differ := differing_conditions(found["conditions"][side])):
+        conditions = found["conditions"][side]
+        if len({tuple(one[name] or "" for name in CONDITIONS) for one in conditions}) > 1:
+            # two names of models can have the same first word
+            differ = [one for one in differing_conditions(conditions) if one] or ["report --json has them"]
             raise WrongUseError(
                 f"the side {found[side]!r} has episodes under different conditions ({'; '.join(differ)}). "
                 "Name a run, or separate them with agent=A,tools=T,isolation=I,home=H"
@@ -139,7 +146,12 @@ def how_conditions_differ(found: dict[str, Any]) -> str:
     """Return how the conditions of the sides in a result of `compare_alike` differ; empty if they do not."""
     both = [*found["conditions"]["a"][:1], *found["conditions"]["b"][:1]]
     differ = differing_conditions(both)
-    return f"The conditions differ: {' against '.join(differ)}" if any(differ) else ""
+    said = [f"The conditions differ: {' against '.join(differ)}"] if any(differ) else []
+    said += [
+        f"{name} was recorded in versions {' and '.join(versions)}: their tasks or grades may differ"
+        for name, versions in found["versions"].items()
+    ]
+    return ". ".join(said)
 
 
 def _row(pair: _Pair) -> dict[str, Any]:

@@ -40,6 +40,9 @@ class _Group:
             self.facts = tuple(value if value == other else SEVERAL for value, other in pairs)
         self.totals.add(episode)
 
+    def row_facts(self) -> dict[str, Any]:
+        return dict(zip(_FACTS, self.facts, strict=True))
+
     def row(self) -> dict[str, Any]:
         totals = self.totals
         tasks = totals.graded().values()
@@ -52,7 +55,7 @@ class _Group:
         )
         measure = totals.measure()
         return {
-            **dict(zip(_FACTS, self.facts, strict=True)),
+            **self.row_facts(),
             **totals.counts(),
             "tasks": len(tasks),
             "partial": mean(partial, graded),
@@ -82,12 +85,17 @@ class _Group:
 
     def _pass_k(self) -> list[dict[str, Any]]:
         # pass@k is about repeated attempts of a single agent under the same conditions
-        if SEVERAL in [self.facts[at] for at in _ALIKE]:
+        if SEVERAL in [self.facts[at] for at in _ALIKE] or mixes_versions(self.row_facts()):
             return []
         return [
             asdict(row)
             for row in pass_k([(task.episodes, task.strict) for task in self.totals.graded().values()])
         ]
+
+
+def mixes_versions(row: Mapping[str, Any]) -> bool:
+    """Return whether a row has episodes of several versions of a benchmark: tasks or grades may differ."""
+    return bool(row["benchmark_version"] == SEVERAL and row["benchmark"] != SEVERAL)
 
 
 def usual_attempts(row: dict[str, Any]) -> dict[str, Any] | None:

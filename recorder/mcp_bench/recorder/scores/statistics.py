@@ -117,7 +117,9 @@ def pass_k(counts: Sequence[tuple[int, int]]) -> list[PassK]:
     most = max((attempts for attempts, _ in counts), default=0)
     if most < 2:
         return []
-    return [_pass_k(counts, k) for k in sorted({1 << power for power in range(most.bit_length())} | {most})]
+    usual = sorted(attempts for attempts, _ in counts)[(len(counts) - 1) // 2]  # more than half have as many
+    ks = {1 << power for power in range(most.bit_length())} | {most, max(1, usual)}
+    return [_pass_k(counts, k) for k in sorted(ks)]
 
 
 def _pass_k(counts: Sequence[tuple[int, int]], k: int) -> PassK:

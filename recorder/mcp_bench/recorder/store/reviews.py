@@ -109,6 +109,8 @@ class Reviews:
             return
         with (
             database_errors(self.path),
-            closing(sqlite3.connect(f"{self.path.as_uri()}?mode=ro", uri=True)) as db,
+            # a writer that was killed left a journal, which a reader has to roll back
+            closing(sqlite3.connect(f"{self.path.as_uri()}?mode=rw", uri=True)) as db,
         ):
-            yield db
+            made = db.execute("SELECT 1 FROM sqlite_master WHERE name = 'reviews'").fetchone()
+            yield db if made else None  # without the table, it was killed before its first review
