@@ -1,13 +1,17 @@
 import json
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import Result
 
+from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scores.scores import summarise
@@ -288,3 +292,13 @@ def test_old_runs_do_not_say_whether_tasks_are_public(invoke: Invoke) -> None:
     (row,) = rows(invoke)
     assert (row["public_tasks"], row["private_tasks"]) == (0, 0)
     assert "public" not in invoke(report).output
+
+
+def test_a_copied_run_does_not_count_twice(invoke: Invoke, tmp_path: Path) -> None:
+    folder, _ = record([(planned("a"), Episode())])
+    shutil.copytree(folder.path, folder.path.with_name(f"{folder.id}_bak"))
+    done = invoke(report, "--json")
+    assert (done.exit_code, [row["episodes"] for row in json.loads(done.stdout)]) == (1, [1])
+    assert f"is a copy of the run {folder.id}" in done.stderr
+    refused = invoke(export, "--out", tmp_path / "rows.jsonl").exception
+    assert isinstance(refused, StorageError) and "is a copy of the run" in str(refused)

@@ -29,6 +29,7 @@ from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
 from mcp_bench.recorder.leakage.similarity import Signature, signature
+from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
 from mcp_bench.servers.contracts import ALL_SPLITS
@@ -88,6 +89,7 @@ class Curation:
         """Choose episodes of the runs at `paths`, and count the funnel. The order of the store is kept.
 
         Raises:
+            StorageError: a run cannot be read, or is a copy of another one.
             UnknownNameError: no episode has an agent, model, benchmark, domain or split of that name.
             WrongUseError: a cohort is larger than the data allows.
         """
@@ -155,6 +157,7 @@ class Curation:
         for path in paths:
             with RunReader(path) as reader:
                 for episode in reader.episodes():
+                    check_no_copy(path, episode.run)
                     self.rows_in += 1
                     names.note(episode)
                     rule = _dropped_by(self._episode_rules, episode)

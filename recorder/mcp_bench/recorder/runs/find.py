@@ -40,6 +40,20 @@ def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path 
     return _tagged(paths, tags) if tags else paths
 
 
+def check_no_copy(path: Path, run: str) -> None:
+    """Check that a folder is no copy of a run that is beside it: its episodes would count twice.
+
+    Args:
+        path: the folder.
+        run: the id that is stored in it.
+
+    Raises:
+        StorageError: it is one.
+    """
+    if path.name != run and (path.parent / run).is_dir():
+        raise StorageError(f"{path} is a copy of the run {run} beside it: move it to another place")
+
+
 def _folders(root: Path) -> list[Path]:
     try:
         return [path for path in root.iterdir() if not path.name.startswith(".")]

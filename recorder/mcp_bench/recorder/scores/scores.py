@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
@@ -158,6 +159,8 @@ def stored_episodes(
         try:
             with RunReader(path) as reader:
                 summary = reader.summary()
+                if summary is not None:
+                    check_no_copy(path, summary.id)
                 if summary is not None and summary.done < summary.planned:
                     unfinished.append(summary)
                 yield from reader.episodes()
