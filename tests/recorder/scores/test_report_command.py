@@ -65,7 +65,8 @@ def test_failures_are_shown(invoke: Invoke) -> None:
     assert (row["tool_calls"], row["failed_calls"]) == (3, 1)
     _, header, row_shown = invoke(report).stdout.splitlines()
     assert header.split()[-8:] == ["calls", "failed", "time", "tokens", "in", "/", "out", "errors"]
-    assert row_shown.split()[-9:] == ["3", "1", "0.0", "s", "30", "/", "6", "2", "endpoint_error"]
+    calls, failed, _, *rest = row_shown.split()[-9:]
+    assert (calls, failed, rest) == ("3", "1", ["s", "30", "/", "6", "2", "endpoint_error"])
 
 
 def test_repeated_attempts(invoke: Invoke) -> None:
