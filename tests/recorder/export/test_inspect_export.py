@@ -213,6 +213,15 @@ def test_a_run_tag_chooses_the_runs(bench_home: Path, invoke: Invoke, tmp_path: 
     assert written(invoke, tmp_path / "x.eval", "--run-tag", "baseline")["runs"] == [folder.id]
 
 
+def test_a_run_whose_folder_was_renamed_is_written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    folder, _ = record([(planned("a"), Episode())])
+    record([(planned("b"), Episode())])
+    folder.path.rename(folder.path.with_name("kept"))
+    manifest = written(invoke, tmp_path / "x.eval")
+    assert (manifest["rows"], manifest["files"][0]["rows"], len(manifest["files"])) == (2, 1, 2)
+    assert folder.id in manifest["runs"]
+
+
 def test_a_damaged_run_is_named_and_nothing_written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     record([(planned("a"), Episode())])
     broken, _ = record([(planned("b"), Episode())])

@@ -41,7 +41,7 @@ VERSION = 2
 _DATE = (1980, 1, 1, 0, 0, 0)  # the oldest that a zip can state: the same recordings give the same bytes
 
 _Group = tuple[str, str, str]
-"""Run, agent, model."""
+"""Run's folder, agent, model. A folder may have been renamed: the episodes keep the run's first name."""
 
 
 def export_logs(out: Path, curation: Curation, *, force: bool = False, command: str = "") -> dict[str, Any]:
@@ -70,7 +70,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
-    names = _names(out, {(one.run.name, one.agent, one.model or "") for one in chosen})
+    names = _names(out, {_group(one) for one in chosen})
     former = _former(manifest_path) if force else []
     for path in (*names.values(), manifest_path):
         if path.exists() and not force:
@@ -83,17 +83,17 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         closing(curation.read(chosen)) as read,
         closing(_logged(curation, read)) as made,
     ):
-        for run, of_run in groupby(made, key=lambda logged: logged.episode.run):
-            runs.add(run)
+        for _, of_run in groupby(made, key=lambda found: found[0].run):
             with ExitStack() as open_logs:
                 logs: dict[_Group, _Log] = {}
-                for logged in of_run:
-                    group = _group(logged.episode)
+                for one, logged in of_run:
+                    group = _group(one)
                     if group not in logs:
                         file = open_logs.enter_context(HashedFile(replacement.beside(names[group])))
                         logs[group] = _Log(logged.episode, file)
                         open_logs.callback(logs[group].close)
                     logs[group].add(logged)
+                    runs.add(logged.episode.run)
                     episodes.append(logged.episode.id)
                 for group, log in logs.items():
                     files.append({"name": names[group].name, **log.finish()})
@@ -216,11 +216,11 @@ class _Log:
 
 def _logged(
     curation: Curation, read: Iterable[tuple[Candidate, StoredEpisode, Trajectory]]
-) -> Generator[Logged]:
+) -> Generator[tuple[Candidate, Logged]]:
     """Yield the episodes, redacted as the selection says. A leak is noted, and refused in the end."""
     for run, of_run in groupby(read, key=lambda found: found[0].run):
         with RunReader(run) as reader:
-            for _, episode, conversation in of_run:
+            for one, episode, conversation in of_run:
                 found = Logged(
                     episode,
                     conversation,
@@ -230,7 +230,7 @@ def _logged(
                     reader.metrics(episode.id),
                 )
                 curation.guard.note(episode, curation.guard.leak(episode, conversation))
-                yield _redacted(found, curation.selection.redact)
+                yield one, _redacted(found, curation.selection.redact)
 
 
 def _redacted(logged: Logged, kinds: Sequence[str]) -> Logged:
@@ -246,8 +246,8 @@ def _redacted(logged: Logged, kinds: Sequence[str]) -> Logged:
     )
 
 
-def _group(episode: StoredEpisode) -> _Group:
-    return episode.run, episode.agent, episode.model or ""
+def _group(one: Candidate) -> _Group:
+    return one.run.name, one.agent, one.model or ""
 
 
 def _names(out: Path, groups: Collection[_Group]) -> dict[_Group, Path]:
