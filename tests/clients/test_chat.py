@@ -286,3 +286,22 @@ def test_a_server_that_dies_is_an_mcp_error(chat: Chat) -> None:
     result = chat.run()
     assert result.code == 1
     assert [kind for kind, _ in result.errors] == ["mcp"]
+
+
+@pytest.mark.parametrize("provider", ["openai"], indirect=True)
+def test_a_message_in_parts_is_read(chat: Chat) -> None:
+    """Mistral's reasoning models answer so."""
+    parts = [
+        {"type": "thinking", "thinking": [{"type": "text", "text": "Easy."}]},
+        {"type": "text", "text": "It is "},
+        {"type": "text", "text": "five."},
+    ]
+    message = {"role": "assistant", "content": parts}
+    answer = {
+        "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+        "choices": [{"index": 0, "finish_reason": "stop", "message": message}],
+    }  # fmt: skip
+    chat.endpoint.fault = Fault(text=json.dumps(answer))
+    result = chat.run()
+    assert (result.code, result.final) == (0, {"type": "final", "answer": "It is five."})
+    assert result.messages == [{"role": "assistant", "content": "It is five.", "reasoning": "Easy."}]

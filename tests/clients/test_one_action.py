@@ -57,6 +57,15 @@ def test_the_model_ends_with_a_tool_of_its_own(act: Any) -> None:
     assert result.messages[-1] == {"role": "assistant", "content": "five"}
 
 
+def test_an_ending_that_cannot_be_read_is_made_again(desk: Any) -> None:
+    bad, good = ScriptedCall("finish", '{"answer": "it is "5""}'), ScriptedCall("finish", {"answer": "five"})
+    with ModelEndpoint([Script(PROMPT, (Step((bad,)), Step((good,))))]) as endpoint:
+        env = {"OPENAI_BASE_URL": endpoint.openai_url}
+        result = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
+    assert result.final == {"type": "final", "answer": "five"}
+    assert "call finish again" in json.dumps(endpoint.requests[-1].body)
+
+
 def test_thinking_has_no_place_in_it(desk: Any) -> None:
     result = desk.run(
         "chat", "--model", "m", "--one-action", "--provider=anthropic", "--thinking=adaptive",

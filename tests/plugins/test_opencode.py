@@ -1,13 +1,17 @@
 """What is particular about opencode, with the real program. The rest: `test_agent_conformance.py`."""
 
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from mcp_bench.plugins.agent_folder import hold
 from mcp_bench.plugins.contracts import LaunchRequest
 from mcp_bench.plugins.opencode.agent import OpenCode
+from mcp_bench.plugins.opencode.session import DATABASE, stored_time
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.desk.desk_script import check_conversation
@@ -98,3 +102,39 @@ def test_login_of_the_models_provider_is_passed(attempt: Make, model: str | None
 def test_endpoint_needs_a_model(attempt: Make) -> None:
     with pytest.raises(WrongUseError, match="--model"):
         attempt(OpenCode()).start("http://127.0.0.1:9/v1", model=None)
+
+
+ROWS = "create table part (session_id text, time_updated integer)"
+ENDLESS = "with recursive n(i) as (select 1 union all select i + 1 from n)"
+
+
+@pytest.mark.parametrize(
+    ("schema", "time"),
+    [
+        (f"{ROWS}; insert into part values ('ses_1', 2000)", 2.0),
+        (f"create view part as {ENDLESS} select 'ses_1' as session_id, i as time_updated from n", 0.0),
+        ("create view part as select 'ses_1' as session_id, zeroblob(900000000) as time_updated", 0.0),
+        (
+            f"{ROWS[:-1]}, big as (zeroblob(900000000)));"
+            " alter table part rename column time_updated to t; alter table part rename column big to time_updated",
+            0.0,
+        ),
+    ],
+    ids=["table", "endless view", "huge view", "huge column"],
+)
+@pytest.mark.timeout(60)
+def test_its_database_computes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, schema: str, time: float
+) -> None:
+    """The agent can write it: a view or a generated column must cost neither time nor room."""
+    monkeypatch.setattr("mcp_bench.plugins.opencode.session.QUERY_SECONDS", 1e6)
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database:
+        database.executescript(schema)
+        if "generated" in schema or "big" in schema:
+            database.execute("insert into part (session_id, t) values ('ses_1', 1)")
+        database.commit()
+    folder = hold(tmp_path)
+    try:
+        assert stored_time(folder, "ses_1") == time
+    finally:
+        folder.close()

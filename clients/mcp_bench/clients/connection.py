@@ -111,12 +111,14 @@ async def _socket_client(entry: SocketEntry) -> AsyncIterator[Streams]:
     async with await anyio.connect_unix(entry.path) as stream, incoming, read, write, outgoing:
 
         async def receive() -> None:
-            rest = bytearray()
+            parts: list[bytes] = []  # of a line: added up at each piece, a long one would take quadratic time
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 async for chunk in stream:
-                    *lines, rest = (rest + chunk).split(b"\n")
-                    for line in lines:
-                        await incoming.send(_message(line))
+                    first, *more = chunk.split(b"\n")
+                    parts.append(first)
+                    for begun in more:
+                        await incoming.send(_message(b"".join(parts)))
+                        parts = [begun]
             await incoming.aclose()  # the session sees that the server has ended
 
         async def send() -> None:
@@ -133,9 +135,9 @@ async def _socket_client(entry: SocketEntry) -> AsyncIterator[Streams]:
             tasks.cancel_scope.cancel()
 
 
-def _message(line: bytes | bytearray) -> SessionMessage | Exception:
+def _message(line: bytes) -> SessionMessage | Exception:
     try:
-        return SessionMessage(types.jsonrpc_message_adapter.validate_json(bytes(line), by_name=False))
+        return SessionMessage(types.jsonrpc_message_adapter.validate_json(line, by_name=False))
     except ValueError as error:
         return error
 

@@ -40,6 +40,16 @@ def is_session_id(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and SESSION_ID.fullmatch(text) is not None
 
 
+@dataclass
+class _Turn:
+    """A turn in its parts: joined at each one, a long turn would take quadratic time."""
+
+    texts: list[str] = field(default_factory=list)
+    reasoning: list[str] = field(default_factory=list)
+    calls: list[tuple[str, ToolCall]] = field(default_factory=list)
+    """With the rank of each."""
+
+
 class Turns:
     """Assistant turns, each followed by the results of its calls.
 
@@ -49,23 +59,21 @@ class Turns:
     """
 
     def __init__(self) -> None:
-        self._turns: list[Message] = []
+        self._turns: list[_Turn] = []
         self._made: Counter[str] = Counter()
         """How many calls had an id so far."""
+        self._last: dict[str, ToolCall] = {}
+        """The last call with each id."""
         self._results: dict[tuple[str, int], Message] = {}
-        self._ranks: list[list[str]] = []
-        """For each turn, the rank of each call."""
         self._open = False
 
     def text(self, text: str) -> None:
         if text:
-            turn = self._turn()
-            turn.content = "\n\n".join([*([turn.content] if turn.content else []), text])
+            self._turn().texts.append(text)
 
     def reasoning(self, text: str) -> None:
         if text:
-            turn = self._turn()
-            turn.reasoning = "\n\n".join([*([turn.reasoning] if turn.reasoning else []), text])
+            self._turn().reasoning.append(text)
 
     def call(self, call_id: str, name: str, arguments: dict[str, Any], *, rank: str = "") -> None:
         """Add a call to the current turn.
@@ -75,8 +83,8 @@ class Turns:
         """
         call = ToolCall(id=call_id, function=FunctionCall(name=name, arguments=arguments))
         self._made[call_id] += 1
-        self._turn().tool_calls.append(call)
-        self._ranks[-1].append(rank)
+        self._last[call_id] = call
+        self._turn().calls.append((rank, call))
 
     def result(self, call_id: str, text: str, *, is_error: bool = False) -> None:
         """Keep the first result of the last call with this id: later ones come from the agent itself."""
@@ -85,8 +93,7 @@ class Turns:
 
     def find(self, call_id: str) -> ToolCall | None:
         """Return the last call with this id."""
-        calls = (call for turn in reversed(self._turns) for call in reversed(turn.tool_calls))
-        return next((call for call in calls if call.id == call_id), None)
+        return self._last.get(call_id)
 
     def end(self) -> None:
         """Let the next text, reasoning or call begin a new turn."""
@@ -95,22 +102,28 @@ class Turns:
     def messages(self) -> list[Message]:
         messages: list[Message] = []
         made: Counter[str] = Counter()
-        for recorded, ranks in zip(self._turns, self._ranks, strict=True):
+        for turn in self._turns:
             calls = []
-            for rank, call in zip(ranks, recorded.tool_calls, strict=True):
+            for rank, call in turn.calls:
                 made[call.id] += 1
                 calls.append((rank, call, self._results.get((call.id, made[call.id]))))
             calls.sort(key=itemgetter(0))
-            messages.append(recorded.model_copy(update={"tool_calls": [call for _, call, _ in calls]}))
+            messages.append(
+                Message(
+                    role="assistant",
+                    content="\n\n".join(turn.texts) or None,
+                    reasoning="\n\n".join(turn.reasoning) or None,
+                    tool_calls=[call for _, call, _ in calls],
+                )
+            )
             messages += [
                 result.model_copy(update={"name": call.function.name}) for _, call, result in calls if result
             ]
         return messages
 
-    def _turn(self) -> Message:
+    def _turn(self) -> _Turn:
         if not self._open:
-            self._turns.append(Message(role="assistant"))
-            self._ranks.append([])
+            self._turns.append(_Turn())
             self._open = True
         return self._turns[-1]
 

@@ -2,9 +2,15 @@
 
 import json
 import struct
+from typing import cast
 
+import anyio
 import pytest
 
+from mcp_bench.bridge.episode.solution import solution
+from mcp_bench.recorder.records import PlannedEpisode
+from mcp_bench.servers.contracts import Benchmark, Reference
+from mcp_bench.servers.errors import BenchError
 from tests.support.bench_commands import Bench
 
 pytestmark = pytest.mark.system
@@ -147,3 +153,33 @@ def test_user_turns_and_a_picture_come_back(bench, tmp_path) -> None:
     assert (tmp_path / picture["image"]).read_bytes().startswith(b"\x89PNG")
     assert (tmp_path / "again" / picture["image"]).read_bytes() == (tmp_path / picture["image"]).read_bytes()
     assert rows[0] == rows[1]
+
+
+class Waiting:
+    """A world whose policy never says what to do next."""
+
+    closed = False
+
+    async def suggest(self) -> str:
+        await anyio.sleep_forever()
+        return ""
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@pytest.mark.anyio
+async def test_a_policy_that_hangs_is_ended() -> None:
+    world = Waiting()
+
+    class Hangs:
+        def reference(self, _: str) -> Reference:
+            return Reference(policy=True)
+
+        async def open(self, *_: object, **__: object) -> Waiting:
+            return world
+
+    planned = PlannedEpisode(task="t", split="train", domain="d", prompt="p")
+    with pytest.raises(BenchError, match="t: the policy did not end within 0 seconds"):
+        await solution(cast("Benchmark", Hangs()), planned, seconds=0.05)
+    assert world.closed

@@ -230,6 +230,17 @@ def test_control_requires_the_secret(bench) -> None:
     assert status(bench)["up"]
 
 
+@pytest.mark.parametrize("name", ["control.sock", "entry.sock"])
+def test_an_odd_line_ends_no_referee(bench, name: str) -> None:
+    """The tasks of all clients are there: nobody may end it without the secret."""
+    bench.run("up")
+    path = bench.home / "referee" / name
+    odd = {"protocol": PROTOCOL, "secret": "\ud800", "benchmark": "notebook", "command": "status"}
+    for line in (b"[" * 3000, json.dumps(odd).encode()):
+        assert "error" in exchange(path, line)
+    assert status(bench)["up"]
+
+
 def test_forged_control_leaves_a_flag(bench, lines) -> None:
     with lines("connect", "notebook") as agent:
         agent.call("next_task")

@@ -83,10 +83,11 @@ def test_the_agent_and_the_open_recording_get_no_secret(bench, endpoint, script)
         (Fault(status=400, message="bad request"), [], "role_failed", "answered 400"),
         (Fault(status=400, message="maximum context length"), [], "role_limit", "answered 400"),
         (Fault(text="{}"), [], "role_failed", "no chat completion"),
+        (Fault(text='{"choices": [{"message": null}]}'), [], "role_failed", "an unexpected form"),
         (None, ["--role-limit", "requests=1"], "role_limit", "1 requests are the limit"),
         (None, ["--role-limit", "tokens=1"], "role_limit", "1 tokens are the limit"),
     ],
-    ids=["refused", "overflow", "garbled", "requests", "tokens"],
+    ids=["refused", "overflow", "garbled", "no message", "requests", "tokens"],
 )
 def test_a_model_that_fails_makes_the_episode_invalid(
     bench, endpoint, script, fault: Fault | None, more: list[str], reason: str, words: str
@@ -193,3 +194,14 @@ def test_a_run_resumes_merges_and_exports(bench, endpoint, script, tmp_path: Pat
     out = tmp_path / "rows.jsonl"
     bench.run("export", "--benchmark", "haggle", "--split", "test", "--out", out, code=None)
     assert not out.exists() or SOLUTION not in out.read_bytes()
+
+
+def test_an_answer_in_parts_is_read(bench, endpoint, script) -> None:
+    """Mistral's reasoning models answer so."""
+    parts = [{"type": "thinking", "thinking": []}, {"type": "text", "text": HARMLESS}]
+    message = {"role": "assistant", "content": parts}
+    answer = {"model": "user-1", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    endpoint.fault = Fault(text=json.dumps(answer))
+    play(bench, endpoint, script(WORK), "--task", "user")
+    (asked,) = bench.rows("select answer from asked where role = 'user'", database="grades.db")
+    assert json.loads(asked["answer"])["content"] == HARMLESS

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_bench.bridge.roles.models import keep_role_keys, roles_of
+from mcp_bench.bridge.roles.models import keep_logins, keep_role_keys, roles_of, stored_roles
 from mcp_bench.plugins.needs import PLACEHOLDER
+from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.unit
 
@@ -20,3 +21,22 @@ def test_a_role_keeps_the_shared_key_that_a_policy_takes() -> None:
     chosen = {"user_model": "u", "user_base_url": URL, "judge_model": "j", "judge_base_url": URL}
     models = roles_of(chosen, environ).models
     assert (models["user"].key, models["judge"].key) == ("mine", "of the judge")
+
+
+def test_a_login_in_a_url_reaches_those_who_record_and_is_not_stored() -> None:
+    environ: dict[str, str] = {}
+    url = "https://bob:word@host/v1"
+    roles = roles_of(
+        {"user_model": "u", "user_base_url": url, "judge_model": "j", "judge_base_url": URL}, environ
+    )
+    settings = roles.settings()
+    assert "word" not in str(settings)
+    with pytest.raises(
+        WrongUseError, match="Set MCP_BENCH_USER_BASE_URL to the URL with its login: https://host/v1"
+    ):
+        stored_roles(settings, environ)
+    keep_logins(roles, environ)
+    again = stored_roles(settings, environ).models
+    assert (again["user"].base_url, again["judge"].base_url) == (url, URL)
+    with pytest.raises(WrongUseError, match="MCP_BENCH_USER_BASE_URL"):
+        stored_roles(settings, {"MCP_BENCH_USER_BASE_URL": "https://bob:word@elsewhere/v1"})

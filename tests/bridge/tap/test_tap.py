@@ -1,7 +1,7 @@
 """The pump forwards its input unchanged, and stores each line before it forwards the line's end."""
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 import anyio
 import pytest
@@ -95,3 +95,25 @@ def test_nothing_passes_when_storing_fails() -> None:
             await stream.aclose()
 
     anyio.run(main)
+
+
+@pytest.mark.anyio
+async def test_a_line_without_end_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mcp_bench.bridge.tap.pump.MAX_LINE", 10)
+    stored: list[Body] = []
+    arrived: list[bytes] = []
+
+    async def source() -> AsyncIterator[bytes]:
+        for chunk in (b"short\n", b"0123456789", b"+", b"too late", b"\n"):
+            yield chunk
+
+    class Sink:
+        async def send(self, item: bytes, /) -> None:
+            arrived.append(item)
+
+    async def store(frames: Sequence[Body]) -> None:
+        stored.extend(frames)
+
+    await pump(source(), Sink(), store)
+    assert stored == [b"short\n", b"0123456789+"]
+    assert arrived == [b"short\n", b"0123456789", b"+"]

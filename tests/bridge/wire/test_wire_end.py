@@ -52,6 +52,32 @@ class SlowWorld:
         pass
 
 
+async def test_a_last_call_without_a_line_end_is_answered(tmp_path: Path) -> None:
+    """The agent has closed its side, and nothing waits for the end of the line."""
+    info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
+    with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
+        run.recording.begin_episode(
+            EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
+        )
+        world = SlowWorld()
+        world.release.set()
+        gate = Gate("ep", folder.token, run.recording)
+        gate.root = os.getpid()
+        wire = UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+        with anyio.fail_after(20):  # less than the wire waits for an open call
+            async with anyio.create_task_group() as tasks:
+                await tasks.start(wire.serve)
+                async with await anyio.connect_unix(folder.socket) as agent:
+                    await send_call(agent, folder.token, end=b"")
+                    agent.extra(anyio.abc.SocketAttribute.raw_socket).shutdown(socket.SHUT_WR)
+                    answers = b"".join([chunk async for chunk in agent])
+                tasks.cancel_scope.cancel()
+            await wire.close()
+        assert b"done" in answers
+        (call,) = run.recording.recorded_calls("ep")
+        assert call.outcome == "ok"
+
+
 async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
     """Both wait for it: the connection, whose input has ended, and the episode."""
     info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
@@ -88,14 +114,14 @@ async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
         assert call.outcome == "ok"
 
 
-async def send_call(agent: SocketStream, token: str) -> None:
+async def send_call(agent: SocketStream, token: str, end: bytes = b"\n") -> None:
     hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
     lines = [
         {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
         {"jsonrpc": "2.0", "method": "notifications/initialized"},
         {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "slow", "arguments": {}}},
     ]
-    await agent.send(token.encode() + b"\n" + b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    await agent.send(token.encode() + b"\n" + b"\n".join(json.dumps(line).encode() for line in lines) + end)
 
 
 def test_tools_that_come_later_are_named_from_the_start() -> None:

@@ -108,6 +108,13 @@ def test_an_endless_value_is_invalid_or_a_batch(opening: bytes) -> None:
     assert parse_large(large(opening * 100)).kind == ("batch" if opening == b"[" else "invalid")
 
 
+def test_an_object_with_thousands_of_members_is_invalid() -> None:
+    """It would take minutes for each hundred megabytes."""
+    end = b'"id":1,"method":"tools/list"}'
+    assert parse_large(large(b"{" + b'"":0,' * 10 + end)).kind == "request"
+    assert parse_large(large(b"{" + b'"":0,' * 20_000 + end)).kind == "invalid"
+
+
 def test_deep_nesting_is_parsed() -> None:
     deep = b"[" * 10**6 + b"]" * 10**6
     call = b'{"id":1,"method":"tools/call","params":{"arguments":{"x":' + deep + b'},"name":"t"}}\n'

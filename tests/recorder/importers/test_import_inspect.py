@@ -145,3 +145,15 @@ def test_a_large_document_needs_the_memory_of_a_sample(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
+
+
+def test_a_damaged_sample_of_an_archive_is_named(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    path = as_eval(tmp_path)
+    with zipfile.ZipFile(path) as archive:
+        entry = archive.getinfo("samples/0_epoch_1.json")
+    content = bytearray(path.read_bytes())
+    content[entry.header_offset + 30 + len(entry.filename) + 20] ^= 1
+    path.write_bytes(content)
+    result = invoke(import_, path, "--json")
+    assert not isinstance(result.exception, zipfile.BadZipFile)
+    assert "samples/0_epoch_1.json cannot be unpacked" in result.output

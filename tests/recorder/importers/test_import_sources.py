@@ -266,3 +266,18 @@ def test_sharegpt_of_other_tools(invoke: Invoke, tmp_path: Path) -> None:
     path.write_text(json.dumps({"conversations": turns, "system": "S", "tools": tools}))
     document = json.loads(invoke(import_, path, "--json").stdout)
     assert (document["format"], document["imported"], document["bad"]) == ("sharegpt", 1, [])
+
+
+def test_sharegpt_results_with_a_lone_surrogate(invoke: Invoke, tmp_path: Path) -> None:
+    calls = '[{"name": "a", "arguments": {}}, {"name": "b", "arguments": {}}]'
+    turns = [
+        {"from": "human", "value": "Both?"},
+        {"from": "function_call", "value": calls},
+        {"from": "observation", "value": '["\\ud800", "fine"]'},
+        {"from": "gpt", "value": "Done."},
+    ]
+    path = tmp_path / "share.jsonl"
+    path.write_text(json.dumps({"conversations": turns, "tools": "[]"}))
+    result = invoke(import_, path, "--json")
+    assert (result.exit_code, result.exception) == (0, None)
+    assert json.loads(result.stdout)["imported"] == 1

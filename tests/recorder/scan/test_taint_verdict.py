@@ -22,6 +22,7 @@ from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.runs.parts import resume_run
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, RunFolder
+from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.taint import Canary, Evidence, Scan, Taint, verified
 from tests.support.recorded import Episode, planned, play, run_info
 
@@ -210,3 +211,22 @@ def test_a_changed_run_is_not_scanned(run: Path, invoke: Invoke) -> None:
 def test_a_run_that_is_being_recorded_is_not_scanned(bench_home: Path, invoke: Invoke) -> None:
     with RunFolder.create(run_info()):
         assert scanned(invoke, code=1) == []
+
+
+@pytest.mark.parametrize("depth", [150, 220])
+def test_nested_arguments_hide_no_evidence(bench_home: Path, invoke: Invoke, depth: int) -> None:
+    """A fast JSON parser stops at 200 levels, and an agent need not."""
+    nested: Any = "deep"
+    for _ in range(depth):
+        nested = [nested]
+    slot = planned("t")
+    with RunFolder.create(run_info(slot)) as folder:
+        story = Episode(calls=[("transfer", {"amount": nested}, "!refused")], flags=["it tried a token"])
+        episode = play(folder, slot, story)
+        folder.recording.flush()
+        with RunReader(folder.path) as reader:
+            found = scan(reader, episode)
+            assert reader.messages(episode)
+    assert (found.verdict, [one.kind for one in found.evidence]) == ("tainted", ["flag"])
+    assert invoke(show, episode).exit_code == 0
+    assert "damaged" not in invoke(scan_command, folder.path).stderr

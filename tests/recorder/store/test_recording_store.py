@@ -18,6 +18,7 @@ from mcp_bench.recorder.frames.body import body_bytes
 from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
 from mcp_bench.recorder.runs.parts import resume_run
 from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import AssertionResult, Grade
 from tests.support import ROOT
 from tests.support.recorded import begin, large, line, planned, request, response
@@ -269,3 +270,16 @@ def test_two_episodes_at_once_do_not_mix(folder: RunFolder) -> None:
     folder.recording.mark_executed(first, 1, 1)
     assert [c.outcome for c in folder.recording.recorded_calls(first)] == [None]
     assert [c.text for c in folder.recording.recorded_calls(second)] == ["second"]
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning", "answer", "invalid_detail"])
+def test_a_lone_surrogate_ends_no_run(folder: RunFolder, episode: str, field: str) -> None:
+    odd = {field: "a\ud800b"}
+    message = Message(
+        role="assistant", **{"content": "x", **odd} if field in ("content", "reasoning") else {}
+    )
+    own = odd if field in ("answer", "invalid_detail") else {}
+    end = EpisodeEnd(termination="agent_exit", connections=1, ended_us=now_us(), **own)
+    folder.recording.end_episode(episode, end, [message])
+    table = "messages" if field in ("content", "reasoning") else "episodes"
+    assert rows(folder, f"SELECT {field} FROM {table}") == [("a?b",)]

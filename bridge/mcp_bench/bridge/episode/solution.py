@@ -12,18 +12,31 @@ from mcp_bench.servers.host import NoHost, open_world
 
 MOST_CALLS = 5000
 """A policy that makes more has lost its way."""
+POLICY_SECONDS = 600.0
+CLOSE_SECONDS = 10.0
 
 
-async def solution(benchmark: Benchmark, planned: PlannedEpisode) -> Reference | None:
+async def solution(
+    benchmark: Benchmark, planned: PlannedEpisode, seconds: float = POLICY_SECONDS
+) -> Reference | None:
     """Return the reference of a planned episode, as a list of calls.
 
     A policy is played beforehand, on a world of its own with the same seed.
+
+    Args:
+        seconds: that playing the policy may take.
 
     Raises:
         BenchError: the policy does not end, or the world has none.
     """
     found = await anyio.to_thread.run_sync(benchmark.reference, planned.task)
-    return await played(benchmark, planned) if found is not None and found.policy else found
+    if found is None or not found.policy:
+        return found
+    try:
+        with anyio.fail_after(seconds):
+            return await played(benchmark, planned)
+    except TimeoutError as error:
+        raise BenchError(f"{planned.task}: the policy did not end within {seconds:.0f} seconds") from error
 
 
 async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
@@ -44,4 +57,5 @@ async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
                 return Reference(calls=tuple(calls))
         raise BenchError(f"{planned.task}: the policy did not end within {MOST_CALLS} calls")
     finally:
-        await real.close()
+        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+            await real.close()

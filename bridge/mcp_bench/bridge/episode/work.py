@@ -31,7 +31,7 @@ from mcp_bench.bridge.episode.reply_tool import continues, conversing, user_turn
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.harness.world import described, equipped
 from mcp_bench.bridge.isolation.level import Confinement
-from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
+from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process, launch_errors
 from mcp_bench.bridge.process.in_process import InProcessAgent, agent_in_process
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.bridge.tap.traffic import Traffic
@@ -86,10 +86,11 @@ async def work(
             attempt.rewards = session.rewards  # filled in as calls are executed
             host.on_failure = session.over.set
         try:
-            listener = None if door is None else await door.listener()
-            capture = open_capture(setup, run, episode, held, listener)
+            with launch_errors():
+                listener = None if door is None else await door.listener()
+                capture = open_capture(setup, run, episode, held, listener)
         except BenchError as error:
-            if door is None:
+            if door is None and not isinstance(error, LaunchError):
                 raise
             attempt.invalidate("launch_failed", str(error))
             return
@@ -141,7 +142,7 @@ async def take_turns(
             output, launch = await launches.run_agent(launch), None
             if launches.door is not None and session is None:
                 await end_inside(launches.door, attempt)  # nobody writes what is read now
-            if not launches.read(output):
+            if not await launches.read(output):
                 break
             transcript = attempt.transcript
             if session is None or attempt.termination != "agent_exit" or transcript.fault is not None:
@@ -212,9 +213,10 @@ class Launches:
                 self.capture.root = process.supervisor_pid
             try:
                 if not self._confinement:
-                    self._confinement.append(
-                        await confine(setup, launch, folder, environ, self.held, self.door)
-                    )
+                    with launch_errors():
+                        self._confinement.append(
+                            await confine(setup, launch, folder, environ, self.held, self.door)
+                        )
                 await process.launch(
                     launch.argv, environ, folder.workdir,
                     confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
@@ -224,7 +226,7 @@ class Launches:
                 attempt.termination = await until_over(process, left, wire.cut_off)
                 attempt.exit_code = process.exit_code
                 await wire.drain()
-            except LaunchError as error:
+            except BenchError as error:  # or there is no free user id for it
                 attempt.invalidate("launch_failed", f"the agent: {error}")
             tasks.cancel_scope.cancel()
         note_ending(self.run, self.episode, process)
@@ -232,12 +234,17 @@ class Launches:
             stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ, folder.held_home
         )
 
-    def read(self, output: AgentOutput) -> bool:
-        """Read the agent's transcript of all launches so far; return whether that was possible."""
+    async def read(self, output: AgentOutput) -> bool:
+        """Read the agent's transcript of all launches so far; return whether that was possible.
+
+        In a thread: an agent can write a lot, and other episodes go on.
+        """
         attempt, capture = self.attempt, self.capture
         try:
             known = with_tools(self.wire.server, self.run, self.episode)
-            attempt.transcript = call_plugin(self.setup.agent.read, output, known)
+            attempt.transcript = await anyio.to_thread.run_sync(
+                call_plugin, self.setup.agent.read, output, known
+            )
         except (PluginError, BenchError) as error:  # perhaps a bug, perhaps what the agent wrote
             attempt.invalidate("plugin_failed", str(error), on_its_word=True)
             return False
@@ -252,7 +259,7 @@ async def reference_calls(setup: Setup, planned: PlannedEpisode) -> bytes | None
     """Return the task's reference calls as JSON, if the agent is trusted with them."""
     if setup.benchmark is None or not setup.agent.capabilities.plays_reference:
         return None
-    found = await solution(setup.benchmark, planned)
+    found = await solution(setup.benchmark, planned, planned.timeout or setup.timeout)
     return None if found is None else found.model_dump_json().encode()
 
 

@@ -7,6 +7,8 @@ process whose files are not readable is never evidence against the peer.
 
 from __future__ import annotations
 
+import socket
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -38,11 +40,11 @@ class TcpPeers:
         """Return whether the connection of a request belongs to `root` or one of its descendants."""
         if (connection := scope[TCP]) in self._known:
             return "below"
-        (_, port), inode = scope["client"], None
+        inode = None
         for attempt in range(ATTEMPTS):
             if attempt:
                 await anyio.sleep(ATTEMPT_SECONDS)
-            inode = await anyio.to_thread.run_sync(socket_inode, port, self._port)
+            inode = await anyio.to_thread.run_sync(socket_inode, scope["client"], self._port)
             if inode is None:
                 continue
             if await anyio.to_thread.run_sync(holds, root, inode):
@@ -51,9 +53,12 @@ class TcpPeers:
         return "gone" if inode is None else "foreign"
 
 
-def socket_inode(local: int, remote: int) -> str | None:
-    """Return the inode of the socket at port `local` that is connected to port `remote`, if any."""
-    ends = (f":{local:04X}", f":{remote:04X}")
+def socket_inode(local: tuple[str, int], remote: int) -> str | None:
+    """Return the inode of the socket at an IPv4 address that is connected to 127.0.0.1:`remote`, if any.
+
+    The addresses count, too: a process can bind another socket to 127.0.0.2 and the same port.
+    """
+    ends = _shown(*local), _shown("127.0.0.1", remote)
     for table in TABLES:
         try:
             with open(table, encoding="ascii") as rows:  # noqa: PTH123 - opened for every request
@@ -67,7 +72,12 @@ def socket_inode(local: int, remote: int) -> str | None:
     return None
 
 
-def owners(local: int, remote: int) -> set[int]:
+def _shown(host: str, port: int) -> str:
+    """Return an end as the table shows it; in the table of IPv6, ::ffff:HOST ends with it."""
+    return f"{int.from_bytes(socket.inet_aton(host), sys.byteorder):08X}:{port:04X}"
+
+
+def owners(local: tuple[str, int], remote: int) -> set[int]:
     """Return the processes that visibly hold the socket, and all their ancestors."""
     inode, table = socket_inode(local, remote), parents()
     found: set[int] = set()
@@ -85,9 +95,9 @@ def holds(root: int, inode: str) -> bool:
     return any(_has(pid, f"socket:[{inode}]") for pid in descendants(root))
 
 
-def _has(pid: int, socket: str) -> bool:
+def _has(pid: int, name: str) -> bool:
     try:
-        return socket in _files(pid)
+        return name in _files(pid)
     except PermissionError:
         return not _has_ended(pid)
     except OSError:

@@ -68,9 +68,9 @@ class Routes:
             task = self._requests.pop(rpc_id, None)
             self._settle(rpc_id, task)
             return task
-        return next(
-            (task for task in self._requests.values() if task is not None), None
-        )  # progress of a call
+        # progress of a call: one that was cancelled may never be answered, and belongs to an earlier task
+        waiting = (self._requests.get(rpc_id) for rpc_id in reversed(self._unanswered))
+        return next((task for task in waiting if task is not None), None)
 
     def _answered_id(self, response: Frame) -> str | None:
         """Return the id of the request that a response answers.

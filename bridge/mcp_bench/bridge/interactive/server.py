@@ -7,15 +7,15 @@ import json
 import logging
 import os
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from typing import Any
 
 import anyio
 from anyio.abc import SocketStream, TaskStatus
 from anyio.streams.buffered import BufferedByteReceiveStream
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.bridge.interactive.clients import Clients, ClientState, stop_on_signal
 from mcp_bench.bridge.interactive.control import PROTOCOL
@@ -170,7 +170,7 @@ class Referee:
             source = BufferedByteReceiveStream(stream)
             with peer_of(stream) as peer:
                 sender = str(peer)
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), logged(sender):
                 try:
                     hello = await read_hello(source)
                     if hello is None:
@@ -196,7 +196,7 @@ class Referee:
         Raises:
             BenchError: the secret is wrong.
         """
-        if not hmac.compare_digest(hello.secret.encode(), self._secret.encode()):
+        if not same_secret(hello.secret, self._secret):
             logger.warning("refused a client without the secret: %s", sanitize_line(sender))
             self._clients.flag("wrong_token", f"{sender} tried to join without the secret")
             raise BenchError("wrong secret: this socket is for `mcp-bench connect`")
@@ -228,16 +228,17 @@ class Referee:
             with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
                 with peer_of(stream) as peer:
                     sender = str(peer)
-                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
+                with logged(sender):
+                    await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
 
     async def _control(self, source: BufferedByteReceiveStream, sender: str) -> dict[str, Any]:
         line = await receive_line(source)
         try:
             request = json.loads(line or b"null")
             secret, command = str(request.get("secret", "")), str(request["command"])
-        except (ValueError, TypeError, KeyError, AttributeError):
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return {"error": "not a command"}
-        if not hmac.compare_digest(secret.encode(), self._secret.encode()):
+        if not same_secret(secret, self._secret):
             logger.warning("refused a control command without the secret from %s", sanitize_line(sender))
             self._clients.flag("forged_control", f"{sender} sent {command[:40]!r} without the secret")
             return {"error": "wrong secret"}
@@ -307,8 +308,24 @@ async def read_hello(source: BufferedByteReceiveStream) -> Hello | None:
                 "`mcp-bench down`, if necessary of that version"
             )
         return Hello.model_validate(hello)
-    except (ValueError, ValidationError) as error:
+    except (ValueError, RecursionError) as error:  # pydantic's error is a ValueError
         raise BenchError("the first line is invalid: this socket is for `mcp-bench connect`") from error
+
+
+@contextmanager
+def logged(sender: str) -> Iterator[None]:
+    """Log an error that one connection causes: the others go on."""
+    try:
+        yield
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+        raise  # it has left
+    except Exception:
+        logger.exception("the connection of %s failed", sanitize_line(sender))
+
+
+def same_secret(shown: str, secret: str) -> bool:
+    """Return whether somebody showed the secret. Any text can be shown, also one that is no UTF-8."""
+    return hmac.compare_digest(shown.encode("utf-8", "replace"), secret.encode())
 
 
 async def receive_line(source: BufferedByteReceiveStream) -> bytes | None:

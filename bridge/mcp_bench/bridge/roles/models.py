@@ -54,6 +54,11 @@ class RoleModel:
         """The endpoint without secrets."""
         return without_secrets(self.base_url)
 
+    @property
+    def has_login(self) -> bool:
+        """Whether the URL has more than the address, which is not stored."""
+        return self.base_url != self.address
+
     def __str__(self) -> str:
         return f"the model {self.model!r} at {self.address}, which plays the {self.role}"
 
@@ -79,7 +84,8 @@ class Roles:
         if not self.models:
             return {}
         named: dict[str, JsonValue] = {
-            role: {"model": one.model, "base_url": one.address} for role, one in self.models.items()
+            role: {"model": one.model, "base_url": one.address, **({"login": True} if one.has_login else {})}
+            for role, one in self.models.items()
         }
         found: dict[str, JsonValue] = {"role_models": named, "role_limits": dict(self.limits._asdict())}
         if self.prices:
@@ -90,6 +96,16 @@ class Roles:
 def key_variable(role: Role) -> str:
     """Return the variable that can hold the key for the model of a role."""
     return f"MCP_BENCH_{role.upper()}_API_KEY"
+
+
+def url_variable(role: Role) -> str:
+    """Return the variable that can hold the endpoint of a role with the login in its URL."""
+    return f"MCP_BENCH_{role.upper()}_BASE_URL"
+
+
+def keep_logins(roles: Roles, environ: MutableMapping[str, str]) -> None:
+    """Keep the URLs with a login for the processes that record the run: its settings have none."""
+    environ.update({url_variable(one.role): one.base_url for one in roles.models.values() if one.has_login})
 
 
 def keep_role_keys(environ: MutableMapping[str, str]) -> None:
@@ -131,18 +147,33 @@ def _refuse_idle(values: Mapping[str, Any]) -> None:
 
 
 def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
-    """Return the models of a run that is resumed.
+    """Return the models of a run that is resumed, or recorded by another process.
 
     Raises:
-        WrongUseError: as for `roles_of`.
+        WrongUseError: as for `roles_of`; or an endpoint had a login in its URL, and its variable is not set.
     """
     stored = settings.get("role_models") or {}
     named = {
-        role: (stored[role]["model"], stored[role]["base_url"]) if role in stored else (None, None)
+        role: (stored[role]["model"], _stored_url(role, stored[role], environ))
+        if role in stored
+        else (None, None)
         for role in ROLES
     }
     roles = _roles(named, settings.get("role_limits") or {}, environ)
     return replace(roles, prices=stored_prices(settings.get("role_prices") or {}))
+
+
+def _stored_url(role: Role, stored: Mapping[str, Any], environ: Mapping[str, str]) -> str:
+    address = str(stored["base_url"])
+    if not stored.get("login"):
+        return address
+    url = environ.get(url_variable(role), "")
+    if without_secrets(url) != address:
+        raise WrongUseError(
+            f"the endpoint of the model that plays the {role} has a login in its URL, which is not stored. "
+            f"Set {url_variable(role)} to the URL with its login: {address}..."
+        )
+    return url
 
 
 def _roles(

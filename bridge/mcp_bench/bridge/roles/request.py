@@ -93,7 +93,10 @@ async def request(
         raise NoAnswerError(
             f"it cannot be reached: {clean(str(error.__cause__ or error), model.key)}"
         ) from error
-    return read(completion)
+    try:
+        return read(completion)
+    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise NoAnswerError(f"its answer has an unexpected form: {str(completion)[:WORDS]}") from error
 
 
 def sent(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -144,11 +147,18 @@ def read(completion: ChatCompletion) -> Answer:
         except (AttributeError, ValueError) as error:
             text = f"it made a call that cannot be read: {str(call)[:WORDS]}"
             raise NoAnswerError(text, usage=usage) from error
-    text = message.content or message.refusal or ""
+    text = _text(message.content) or message.refusal or ""
     if not text and not calls:
         raise NoAnswerError("its answer was empty", usage=usage)
     by = " ".join(filter(None, (completion.model, completion.system_fingerprint)))
     return Answer(ChatMessage(role="assistant", content=text, calls=tuple(calls)), usage, by)
+
+
+def _text(content: Any) -> str | None:
+    """Return the text of a message, which some endpoints send as a list of parts, beside reasoning."""
+    if not isinstance(content, list):
+        return None if content is None else str(content)
+    return "".join(str(part["text"]) for part in content if part.get("type") == "text")
 
 
 def usage_of(completion: ChatCompletion) -> Usage:

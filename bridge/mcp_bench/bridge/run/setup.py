@@ -18,7 +18,7 @@ from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.roles.check import require_models
-from mcp_bench.bridge.roles.models import roles_of, stored_roles
+from mcp_bench.bridge.roles.models import keep_logins, roles_of, stored_roles
 from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_agent_fits
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
@@ -96,6 +96,7 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
     )
     agent = setup.agent
     roles = roles_of(asdict(choices), os.environ)
+    keep_logins(roles, os.environ)
     if choices.max_cost is not None:
         require_cost_reports(agent, roles)
     settings: dict[str, JsonValue] = {

@@ -17,6 +17,8 @@ from mcp_bench.recorder.frames.body import Body, GrowingBody
 
 Store = Callable[[Sequence[Body]], Awaitable[None]]
 """Gets frames of one direction, terminators included. Returns when they are on disk."""
+MAX_LINE = 1 << 30
+"""In bytes, as for a request over HTTP. Lines are kept on disk until they end."""
 
 
 class Splitter(Protocol):
@@ -46,6 +48,11 @@ class Lines:
         self._unfinished.add(rest)
         return frames
 
+    @property
+    def unfinished(self) -> int:
+        """Bytes of the line that has no end yet."""
+        return self._unfinished.size
+
     def rest(self) -> Body | None:
         return self._unfinished.take() if self._unfinished else None
 
@@ -59,7 +66,7 @@ class Sink(Protocol):
 async def pump(source: AsyncIterable[bytes], sink: Sink, store: Store) -> None:
     """Forward everything from `source` to `sink`, and store its lines, until `source` ends.
 
-    An incomplete last line is stored too.
+    An incomplete last line is stored too. A line of more than `MAX_LINE` bytes counts as the end.
     """
     lines = Lines()
     try:
@@ -67,6 +74,8 @@ async def pump(source: AsyncIterable[bytes], sink: Sink, store: Store) -> None:
             if frames := lines.feed(chunk):
                 await store(frames)
             await sink.send(chunk)
+            if lines.unfinished > MAX_LINE:
+                break
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
         pass  # one side is gone: the caller closes the other one
     if rest := lines.rest():

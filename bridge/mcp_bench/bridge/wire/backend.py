@@ -28,6 +28,10 @@ class BackendConnection(Protocol):
         """Pass on bytes of the client. Return when the server can take more."""
         ...
 
+    async def flush(self) -> None:
+        """Pass on a last line that has no end: the client sends no more, and may wait for its answer."""
+        ...
+
     async def send_eof(self) -> None:
         """Signal that the client sends no more."""
         ...
@@ -125,9 +129,11 @@ class _WorldConnection:
         for line in self._line.complete(chunk):
             await self._connection.receive(line)
 
-    async def send_eof(self) -> None:
+    async def flush(self) -> None:
         if self._line:
             await self._connection.receive(self._line.take())
+
+    async def send_eof(self) -> None:
         self._over.set()
 
     async def ended(self) -> None:

@@ -82,6 +82,9 @@ class _ProcessConnection:
             self._takes_input = False
             raise
 
+    async def flush(self) -> None:
+        pass  # it has the bytes already
+
     async def send_eof(self) -> None:
         self._client_left = self._takes_input
         with suppress(OSError, anyio.BrokenResourceError):
@@ -127,6 +130,9 @@ class _NoConnection:
     """Stand-in for a server that could not be started. The connection ends at once."""
 
     async def send(self, chunk: bytes, /) -> None:
+        pass
+
+    async def flush(self) -> None:
         pass
 
     async def send_eof(self) -> None:

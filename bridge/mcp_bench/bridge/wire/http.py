@@ -137,7 +137,7 @@ class HttpWire:
         if self._refused[kind] > MAX_FLAGS:  # further flags are dropped, and finding the process is slow
             return
         _, port = scope["client"]
-        self.gate.flag(kind, owners(port, self._port), f"from port {port}: {detail}")
+        self.gate.flag(kind, owners(scope["client"], self._port), f"from port {port}: {detail}")
 
     def _open(self, scope: Scope) -> _Exchange:
         session = next((value for name, value in scope["headers"] if name == SESSION), None)

@@ -144,6 +144,7 @@ class UnixSocketWire:
 
             async def upstream() -> None:
                 await pump(client, backend, partial(self._from_agent, number))
+                await backend.flush()
                 if self._backend.answers_before_eof:
                     await self.traffic.settled(lambda at, _: at == number)
                 await backend.send_eof()

@@ -56,7 +56,7 @@ class Toolbox:
 
     def answer(self, requests: Sequence[ToolRequest]) -> str | None:
         """Return the final text if the model calls the tool to finish with, else None."""
-        ends = self.one_action and requests and requests[0].name == FINISH.name
+        ends = self.one_action and requests and requests[0].name == FINISH.name and not requests[0].problem
         return str(requests[0].arguments.get("answer", "")) if ends else None
 
     def called(self, request: ToolRequest) -> CalledTool:
@@ -82,11 +82,11 @@ class Toolbox:
 
     async def _call(self, request: ToolRequest) -> Outcome:
         tool = self._tools.get(request.name)
+        if request.problem and (tool or request.name == FINISH.name):
+            return Outcome(f"{request.problem} Nothing was done; call {request.name} again.", is_error=True)
         if tool is None:
             near = difflib.get_close_matches(request.name, self._tools, n=3) or list(self._tools)
             return Outcome(f"There is no tool {request.name!r}. There is: {', '.join(near)}.", is_error=True)
-        if request.problem:
-            return Outcome(f"{request.problem} Nothing was done; call {request.name} again.", is_error=True)
         return await self._connection.call(tool.name, request.arguments)
 
 

@@ -160,7 +160,12 @@ class Reader:
         if {"server", "tool", "arguments"} <= arguments.keys():  # the form of codex-acp
             return str(arguments["tool"]), dict(arguments["arguments"] or {})
         text = f"{call.get('title', '')} {json.dumps(call.get('_meta') or {})}"
-        fitting = [name for name in self._names if re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)]
+        # most names are not in the text, and Python keeps 512 compiled patterns only
+        fitting = [
+            name
+            for name in self._names
+            if name in text and re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", text)
+        ]
         name = max(fitting, key=len, default=None)
         return (self._names[name] if name else str(call.get("title", "unknown"))), arguments
 

@@ -35,8 +35,8 @@ class ClaudeSession(Session):
     retrying: str = ""
     """The error after which it tried again, if nothing followed."""
     id: str | None = None
-    message_ids: list[str] = field(default_factory=list)
-    """Ids of the model's messages, in order."""
+    message_ids: set[str] = field(default_factory=set)
+    """Ids of the model's messages."""
 
 
 def model_names(server: McpServer) -> dict[str, str]:
@@ -88,7 +88,7 @@ def add(session: ClaudeSession, event: dict[str, Any], names: Mapping[str, str])
 def add_part(session: ClaudeSession, message: Mapping[str, Any], names: Mapping[str, str]) -> None:
     if message["id"] not in session.message_ids:
         session.turns.end()
-        session.message_ids.append(message["id"])
+        session.message_ids.add(message["id"])
     session.model = str(message["model"])
     for block in message["content"]:
         match block["type"]:

@@ -106,10 +106,12 @@ def add_message(
     for call in message.get("toolCalls") or ():
         called = str(call["name"])
         turns.call(call["id"], names.get(called, called.removeprefix(prefix)), call["args"])
-        (part,) = call["result"]
-        response = part["functionResponse"]["response"]
-        session.called |= called.startswith(prefix) and "output" in response
-        turns.result(call["id"], result_text(response), is_error="error" in response)
+        # a picture comes in a part of its own; a call that was cut off has no result
+        for part in call.get("result") or ():
+            if "functionResponse" in part:
+                response = part["functionResponse"]["response"]
+                session.called |= called.startswith(prefix) and "output" in response
+                turns.result(call["id"], result_text(response), is_error="error" in response)
 
 
 def text_of(content: Any) -> str:
@@ -133,8 +135,9 @@ def usage_of(result: Mapping[str, Any] | None, messages: Iterable[Mapping[str, A
     output.
     """
     counts: list[Mapping[str, Any]] = []
-    with suppress(*ODD):
-        counts = [{key: int(value) for key, value in message["tokens"].items()} for message in messages]
+    for message in messages:
+        with suppress(*ODD):  # some messages have no tokens
+            counts.append({key: int(value) for key, value in message["tokens"].items()})
     with suppress(*ODD):
         stats = (result or {})["stats"]
         return Usage(

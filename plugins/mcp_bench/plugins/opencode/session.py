@@ -35,6 +35,8 @@ SESSION = re.compile(r"ses_[0-9A-Za-z]{1,100}")
 DATABASE = "opencode.db"
 MAX_MESSAGES = 100_000
 QUERY_SECONDS = 10.0
+MAX_VALUE = 64 << 20
+"""Bytes of one value, and of a row."""
 
 
 @dataclass
@@ -166,11 +168,21 @@ def stored_time(folder: AgentFolder, session: str | None) -> float:
     return 0.0
 
 
+def _only_reads_tables(action: int, _: str | None, name: str | None, __: str | None, view: str | None) -> int:
+    """Allow what our queries do themselves. https://www.sqlite.org/c3ref/set_authorizer.html"""
+    allowed = (
+        action == sqlite3.SQLITE_SELECT
+        or (action == sqlite3.SQLITE_READ and view is None)
+        or (action == sqlite3.SQLITE_FUNCTION and name == "max")
+    )
+    return sqlite3.SQLITE_OK if allowed else sqlite3.SQLITE_DENY
+
+
 def stored(folder: AgentFolder, query: str, session: str | None) -> list[tuple[Any, ...]]:
     """Return rows of its database, from a copy: SQLite would open, create and delete files by their paths.
 
-    A rollback journal is not copied, since it can name a file to delete. The schema is the agent's, too: a
-    view can be endless.
+    A rollback journal is not copied, since it can name a file to delete. The schema is the agent's, too, so
+    nothing is computed by it: a view can be endless, and a function can return values of any length.
     """
     with TemporaryDirectory(prefix="mcp-bench-") as private:
         path = Path(private, DATABASE)
@@ -183,6 +195,8 @@ def stored(folder: AgentFolder, query: str, session: str | None) -> list[tuple[A
         end = time.monotonic() + QUERY_SECONDS
         with suppress(sqlite3.Error), closing(sqlite3.connect(path)) as database:
             database.execute("PRAGMA trusted_schema = OFF")
-            database.set_progress_handler(lambda: time.monotonic() > end, 10_000)
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, MAX_VALUE)
+            database.set_authorizer(_only_reads_tables)
+            database.set_progress_handler(lambda: time.monotonic() > end, 1_000)
             return database.execute(query, (session,)).fetchmany(MAX_MESSAGES)
     return []

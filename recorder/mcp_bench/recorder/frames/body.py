@@ -120,6 +120,11 @@ class GrowingBody:
     def __bool__(self) -> bool:
         return self._size > 0
 
+    @property
+    def size(self) -> int:
+        """Number of bytes."""
+        return self._size
+
     def add(self, chunk: bytes) -> None:
         if not chunk:
             return

@@ -1,7 +1,7 @@
 """Parse a frame that is too large for memory: its top level, through a sliding window.
 
 Only the spans of an object's members are located; their values are not built. A frame without a well-formed
-top level is `invalid`; the inside of skipped values is not checked.
+top level is `invalid`, and so is one with thousands of members; the inside of skipped values is not checked.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ _NAME = 256
 """Longer member names, in bytes, are ignored."""
 _SMALL = 1 << 20
 """Longer ids, methods and tool names, in bytes, and longer `result` or `params` are not read whole."""
+
+_MOST_MEMBERS = 10_000
+"""Of one object. A message has a handful; millions of empty ones would take half an hour."""
 
 Span = tuple[int, int]
 
@@ -176,7 +179,7 @@ def members(text: _Text, start: int) -> tuple[dict[str, Span], int]:
     position = text.past_space(start + 1)
     if text.at(position, 1) == b"}":
         return found, position + 1
-    while True:
+    for _ in range(_MOST_MEMBERS):
         if text.at(position, 1) != b'"':
             raise ValueError("a member's name is missing")
         named = text.past_value(position)
@@ -194,6 +197,7 @@ def members(text: _Text, start: int) -> tuple[dict[str, Span], int]:
         if following != b",":
             raise ValueError("the object does not end")
         position = text.past_space(position + 1)
+    raise ValueError("it has too many members")
 
 
 def _frame(text: _Text, top: dict[str, Span]) -> jsonrpc.Frame:

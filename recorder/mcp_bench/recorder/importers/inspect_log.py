@@ -113,7 +113,14 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> byte
         try:
             with archive.open(entry) as file:
                 return _whole(entry, file.read(ROW_BYTES + 1))
-        except (EOFError, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError) as error:
+        except (
+            EOFError,
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            NotImplementedError,
+            RuntimeError,
+        ) as error:
             raise RowError(f"{entry.filename} cannot be unpacked: {error}") from error
     with path.open("rb") as file:
         file.seek(entry.header_offset)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -96,7 +95,7 @@ def _thought(text: str) -> tuple[str | None, str]:
 def _results(text: str, calls: int) -> list[str]:
     if calls > 1:
         try:
-            results = json.loads(text)
+            results = parse(text.encode("utf-8", "replace"))
         except ValueError:
             results = None
         if isinstance(results, list) and all(isinstance(result, str) for result in results):

@@ -373,7 +373,7 @@ class RunReader(RunDatabase):
 
 @lru_cache(maxsize=256)  # attempts at a task have the same tools, and so have most tasks of a benchmark
 def _tools(text: str) -> tuple[ToolSchema, ...]:
-    return tuple(_TOOLS.validate_python(from_json(text)))
+    return tuple(_TOOLS.validate_python(episode_rows.stored_json(text)))
 
 
 @lru_cache(maxsize=256)

@@ -8,9 +8,9 @@ read one can know it.
 from __future__ import annotations
 
 import json
+import logging
 from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
 from typing import Any
 
 from mcp_bench.recorder.conversations.align import plain
@@ -20,6 +20,7 @@ from mcp_bench.recorder.scan.marks import Marks, Source, normalised
 from mcp_bench.recorder.taint import Canaries, Evidence, EvidenceKind, Scan, judged
 from mcp_bench.servers.sanitize import sanitize_line
 
+logger = logging.getLogger(__name__)
 TAINTING = frozenset(
     ("wrong_token", "foreign_peer", "replay", "forged_control", "other_session", "foreign_origin")
 )
@@ -40,8 +41,18 @@ def scan(reader: RunReader, episode: str) -> Scan:
     This only reads, and is slow for a large episode.
     """
     search = _Search(reader, episode)
-    evidence = tuple(islice(dict.fromkeys(search.evidence()), MAX_EVIDENCE))
-    return judged(evidence, own_tools=reader.own_tools(), observed=search.observed)
+    found: dict[Evidence, None] = {}
+    try:
+        for evidence in search.evidence():
+            found[evidence] = None
+            if len(found) == MAX_EVIDENCE:
+                break
+    except Exception:
+        if not found:
+            raise
+        # what was found before proves it
+        logger.exception("episode %s could be scanned in part only", episode)
+    return judged(tuple(found), own_tools=reader.own_tools(), observed=search.observed)
 
 
 class _Search:

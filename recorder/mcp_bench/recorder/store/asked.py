@@ -10,9 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic_core import from_json
-
 from mcp_bench.recorder.frames import jsonrpc
+from mcp_bench.recorder.store.episode_rows import stored_json
 from mcp_bench.recorder.trajectory import Usage
 
 _COLUMNS = (
@@ -62,6 +61,7 @@ def read_asked(db: sqlite3.Connection, episode: str) -> Iterator[Asked]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM asked WHERE episode = ? ORDER BY id", [episode])  # noqa: S608
     for role, model, endpoint, seed, messages, tools, answer, error, answered_by, usage, *times in rows:
         yield Asked(
-            role, model, endpoint, seed, from_json(messages), from_json(tools), answer and from_json(answer),
-            error, answered_by, Usage.model_validate_json(usage) if usage else None, *times,
+            role, model, endpoint, seed, stored_json(messages), stored_json(tools),
+            answer and stored_json(answer), error, answered_by,
+            Usage.model_validate_json(usage) if usage else None, *times,
         )  # fmt: skip

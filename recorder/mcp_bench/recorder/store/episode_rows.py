@@ -125,6 +125,14 @@ class Outcome(NamedTuple):
     strict: int | None
 
 
+def stored_json(text: str) -> Any:
+    """Return a value that was stored as JSON. The fast parser stops at a depth of 200; agents may not."""
+    try:
+        return from_json(text)
+    except ValueError:
+        return json.loads(text)
+
+
 def write_messages(connection: sqlite3.Connection, episode: str, messages: Sequence[Message]) -> None:
     connection.executemany(
         "INSERT INTO messages (episode, position, role, content, reasoning, tool_calls, tool_call_id, name,"
@@ -134,13 +142,13 @@ def write_messages(connection: sqlite3.Connection, episode: str, messages: Seque
                 episode,
                 position,
                 message.role,
-                message.content,
-                message.reasoning,
+                message.content and jsonrpc.clean(message.content),
+                message.reasoning and jsonrpc.clean(message.reasoning),
                 jsonrpc.dumps([call.model_dump() for call in message.tool_calls])
                 if message.tool_calls
                 else None,
-                message.tool_call_id,
-                message.name,
+                message.tool_call_id and jsonrpc.clean(message.tool_call_id),
+                message.name and jsonrpc.clean(message.name),
                 message.is_error,
             )
             for position, message in enumerate(messages)
@@ -161,7 +169,7 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
                 "role": role,
                 "content": content,
                 "reasoning": reasoning,
-                "tool_calls": from_json(tool_calls) if tool_calls else [],
+                "tool_calls": stored_json(tool_calls) if tool_calls else [],
                 "tool_call_id": tool_call_id,
                 "name": name,
                 "is_error": bool(is_error),

@@ -116,7 +116,10 @@ class EpisodeStore:
 
         An episode that began without tools gets those that its server listed.
         """
-        row = end.model_dump()
+        row = {
+            name: jsonrpc.clean(value) if isinstance(value, str) else value
+            for name, value in end.model_dump().items()
+        }
         row["usage"] = end.usage.model_dump_json(exclude_none=True) if end.usage else None
         columns = ", ".join(f"{name} = :{name}" for name in row)
         self._frames.abandon_calls(episode)

@@ -1,0 +1,34 @@
+"""Each message of a connection belongs to the task that was open when its call arrived."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from mcp_bench.bridge.interactive.routes import Routes
+from mcp_bench.recorder.frames import jsonrpc
+from tests.support.recorded import line, request
+
+pytestmark = [pytest.mark.unit, pytest.mark.anyio]
+
+
+def task(name: str) -> Any:
+    return SimpleNamespace(episode=name, request_stored=lambda *_: None, request_settled=lambda *_: None)
+
+
+async def test_progress_after_a_cancelled_call_is_of_the_later_task() -> None:
+    """A server need not answer a cancelled call."""
+    current = task("ep_1")
+    routes = Routes(1, lambda: current)
+    assert routes.from_client(jsonrpc.parse(request(5, "t", {}))) == "ep_1"
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+    assert routes.from_client(jsonrpc.parse(line(cancel))) == "ep_1"
+    current = task("ep_2")
+    assert routes.from_client(jsonrpc.parse(request(6, "t", {}))) == "ep_2"
+    progress = {
+        "jsonrpc": "2.0",
+        "method": "notifications/progress",
+        "params": {"progressToken": 6, "progress": 1},
+    }
+    assert routes.from_server(jsonrpc.parse(line(progress))) == "ep_2"
+    assert routes.close() == {"ep_1", "ep_2"}
