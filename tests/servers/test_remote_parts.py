@@ -7,6 +7,7 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from mcp_bench.servers.contracts import (
@@ -20,6 +21,7 @@ from mcp_bench.servers.contracts import (
 )
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
 from mcp_bench.servers.grading_call import grade_world
+from mcp_bench.servers.host import NoHost
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.remote.connection import WorkerConnection
@@ -116,6 +118,44 @@ async def test_transcript_reaches_worlds_that_read_it(remote: RemoteBenchmark) -
         assert (await grade_world(await benchmark.open("plain"), "", SAID)).metrics == {}
         found = await grade_world(await benchmark.open("talking"), "", SAID)
         assert found.metrics == {"Talk.": 0, "ok": 1, "messages": 2}
+
+
+ASKS = """
+import anyio
+
+class Asks(PlainWorld):
+    def __init__(self, host):
+        super().__init__()
+        self.host = host
+
+    async def call(self, name, arguments):
+        with anyio.move_on_after(0.05):
+            await self.host.ask("judge", [ChatMessage(role="user", content="Is it?")])
+        return ToolResult(text="it gave up")
+
+class Asking(Talker):
+    async def open(self, task_id, *, seed=0, host=None):
+        return Asks(host)
+
+BENCHMARK = Asking()
+"""
+
+
+class Hangs(NoHost):
+    async def ask(self, *_: object) -> ChatMessage:
+        await anyio.sleep_forever()
+        raise AssertionError
+
+
+async def test_a_world_need_not_wait_for_what_it_asked(tmp_path: Path) -> None:
+    (tmp_path / "asks.py").write_text(Path(TARGET.partition(":")[0]).read_text() + ASKS)
+    remote = RemoteBenchmark("talker", f"{tmp_path / 'asks.py'}:BENCHMARK", version="1")
+    try:
+        with anyio.fail_after(60):
+            world = await remote.open("plain", seed=0, host=Hangs(""))
+            assert (await world.call("draw", {})).text == "it gave up"
+    finally:
+        await remote.aclose()
 
 
 LOADED = """

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from mcp_bench.servers.mcp_server.world_session import WorldSession
+from mcp_bench.servers.needs import missing
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support import NOTEBOOK
 from tests.support.notebook import BENCHMARK
@@ -37,3 +39,11 @@ async def test_a_worker_needs_two_packages(tmp_path: Path) -> None:
         await world.close()
     finally:
         await remote.aclose()
+
+
+def test_a_little_less_memory_is_not_rounded_away(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine of 16 GB has a little less than 16 GiB."""
+    pages = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": int(15.97 * (1 << 30)) // 4096}
+    monkeypatch.setattr(os, "sysconf", pages.__getitem__)
+    assert missing("memory:16") == "it needs 16 GiB of memory; this machine has 15.9"
+    assert missing("memory:15") is None

@@ -40,6 +40,17 @@ def is_session_id(text: object) -> TypeGuard[str]:
     return isinstance(text, str) and SESSION_ID.fullmatch(text) is not None
 
 
+def _text(value: object) -> str:
+    """Return a value that is a text. An agent's file can have anything in its place.
+
+    Raises:
+        TypeError: it is no text.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"no text: {type(value).__name__}")
+    return value
+
+
 @dataclass
 class _Turn:
     """A turn in its parts: joined at each one, a long turn would take quadratic time."""
@@ -69,11 +80,11 @@ class Turns:
 
     def text(self, text: str) -> None:
         if text:
-            self._turn().texts.append(text)
+            self._turn().texts.append(_text(text))
 
     def reasoning(self, text: str) -> None:
         if text:
-            self._turn().reasoning.append(text)
+            self._turn().reasoning.append(_text(text))
 
     def call(self, call_id: str, name: str, arguments: dict[str, Any], *, rank: str = "") -> None:
         """Add a call to the current turn.

@@ -9,6 +9,7 @@ and `package:NAME` a Python package that the benchmark's Python lacks.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 from collections.abc import Iterable
@@ -37,7 +38,9 @@ def missing(need: str) -> str | None:
         case "memory" if value.isdigit():
             here = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
             return (
-                None if here >= int(value) else f"it needs {value} GiB of memory; this machine has {here:.0f}"
+                None
+                if here >= int(value)
+                else f"it needs {value} GiB of memory; this machine has {math.floor(here * 10) / 10:g}"
             )
         case _ if need == SANDBOX:
             return None  # the trusted side knows the engines

@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
@@ -53,7 +54,10 @@ def read_secret(benchmark: str) -> bytes:
     except OSError as error:
         raise SecretError(f"cannot read the secret {path}: {error.strerror}") from None
     if len(found) < MIN_BYTES:
-        raise SecretError(f"the secret {path} has {len(found)} bytes, at least {MIN_BYTES} are needed; {how}")
+        raise SecretError(
+            f"the secret {path} has {len(found)} bytes, at least {MIN_BYTES} are needed. Restore your copy, "
+            f"or remove the file and {how}"
+        )
     return found
 
 
@@ -74,17 +78,21 @@ def make_secret(benchmark: str) -> Path:
         SecretError: the file exists, or the folder is not writable.
     """
     path = secret_path(benchmark)
+    whole = path.with_name(f".{path.name}.{os.getpid()}")  # what has the secret's name is never half of it
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+            file.write(secrets.token_hex(32) + "\n")
+        os.link(whole, path)
     except FileExistsError:
         raise SecretError(
             f"{path} exists: it is kept, since a new one would be a new private split"
         ) from None
     except OSError as error:
         raise SecretError(f"cannot write {path}: {error.strerror}") from None
-    with os.fdopen(descriptor, "w") as file:
-        file.write(secrets.token_hex(32) + "\n")
+    finally:
+        with suppress(OSError):
+            whole.unlink()
     return path
 
 

@@ -241,6 +241,54 @@ def add_test(folder: Path, text: str) -> None:
     path.write_text(json.dumps(task) + "\n")
 
 
+IMPORTS = "import halves\n"
+OWN_HOOK = (
+    "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
+    "    outcome = yield\n    assert outcome.get_result()\n"
+)
+NO_RUN = """
+import re, _pytest.python
+run = _pytest.python.Function.runtest
+def skipped(self):
+    if re.search("test_[0-9a-f]{8}", self.nodeid):
+        run(self)
+_pytest.python.Function.runtest = skipped
+"""
+"""It leaves out the two tests that show whether tests still fail and pass."""
+PLUGIN = """
+import gc, pytest, re, _pytest.config
+class Evil:
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_pyfunc_call(self, pyfuncitem):
+        return None if re.search("test_[0-9a-f]{8}", pyfuncitem.nodeid) else True
+[manager] = [one for one in gc.get_objects() if isinstance(one, _pytest.config.PytestPluginManager)]
+manager.register(Evil())
+"""
+
+
+@pytest.mark.parametrize(
+    ("conftest", "code"),
+    [(IMPORTS, NO_RUN), (IMPORTS, PLUGIN), (OWN_HOOK, PLUGIN)],
+    ids=["pytest replaced", "hooks added", "hooks added later"],
+)
+def test_code_that_a_conftest_imports_decides_nothing(folder: Path, conftest: str, code: str) -> None:
+    """It runs before the session starts. What the repository's own conftest.py does still counts."""
+    path = folder / "tasks.jsonl"
+    task = json.loads(path.read_text())
+    lines = conftest.splitlines()
+    task["test_patch"] += (
+        "diff --git a/tests/conftest.py b/tests/conftest.py\nnew file mode 100644\n--- /dev/null\n"
+        f"+++ b/tests/conftest.py\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
+    )
+    path.write_text(json.dumps(task) + "\n")
+    grade, _ = played(edit(code))
+    assert (grade.strict, grade.partial) == (False, 0)
+    call = BENCHMARK.reference("our__halves-1")
+    assert call is not None
+    grade, _ = played(str(call.calls[0].arguments["command"]))
+    assert grade.strict, grade
+
+
 def test_code_under_test_rewrites_no_test_file(folder: Path) -> None:
     """A conftest.py imports it first, or another test file does."""
     add_test(folder, "from halves import half\n\ndef test_more():\n    assert half(4) == 2\n")

@@ -12,7 +12,8 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
-from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
+from mcp_bench.recorder.curation.reasoning import without_reasoning
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from mcp_bench.servers.contracts import Score
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from tests.support.recorded import Episode, planned, record
@@ -197,6 +198,19 @@ def test_reasoning(exported: Export) -> None:
     ((row,), _) = exported("--reasoning", "drop")
     assert [message["role"] for message in row["messages"]] == ["user", "assistant", "tool", "assistant"]
     assert not any("reasoning_content" in message for message in row["messages"])
+
+
+def test_a_turn_of_thoughts_alone_still_ends_where_the_user_speaks_again() -> None:
+    said = [
+        Message(role="user", content="Pay."),
+        Message(role="assistant", reasoning="Nothing to say."),
+        Message(role="user", content="Well?"),
+        Message(role="assistant", reasoning="Nothing again."),
+    ]
+    kept = without_reasoning(Trajectory.model_construct(messages=said)).messages
+    assert [(message.role, message.content) for message in kept] == [
+        ("user", "Pay."), ("assistant", None), ("user", "Well?")
+    ]  # fmt: skip
 
 
 def test_dropping_reasoning_can_make_conversations_equal(exported: Export) -> None:

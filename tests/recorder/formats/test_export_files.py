@@ -21,7 +21,9 @@ from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.export.rows import Episodes
 from mcp_bench.recorder.export.write import export as write_export
 from mcp_bench.recorder.files.parquet import cells
-from mcp_bench.recorder.trajectory import Trajectory
+from mcp_bench.recorder.formats.sharegpt import ShareGPT
+from mcp_bench.recorder.importers.sharegpt import ShareGPT as ImportedShareGPT
+from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from tests.support.recorded import Episode, planned, record
 
@@ -192,6 +194,35 @@ def test_prime_rl_rows_can_be_parsed_by_its_trainer(
     ]
     assert calls == [{"key0": None}, {}]
     assert json.loads(row["tools"])[0]["type"] == "function"
+
+
+def test_sharegpt_turns_alternate_where_the_agent_said_nothing(tmp_path: Path) -> None:
+    """It can end its turn after a result, and the user speaks again."""
+    call = ToolCall(id="c1", function=FunctionCall(name="pay", arguments={}))
+    said = [
+        Message(role="user", content="Pay."),
+        Message(role="assistant", tool_calls=[call]),
+        Message(role="tool", content="paid", tool_call_id="c1", name="pay"),
+        Message(role="user", content="And now?"),
+        Message(role="assistant", content="Done."),
+    ]
+    facts = {
+        "id": "ep",
+        "benchmark": "b",
+        "task": "t",
+        "split": "train",
+        "domain": "d",
+        "agent": "a",
+        "seed": 0,
+    }
+    row = ShareGPT().row(Trajectory(**facts, isolation="none", messages=said, tools=[]))
+    assert [turn["from"] for turn in row["conversations"]] == [
+        "human", "function_call", "observation", "gpt", "human", "gpt"
+    ]  # fmt: skip
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    [read] = ImportedShareGPT().rows(tmp_path / "rows.jsonl")
+    [attempt] = read.attempts()
+    assert [message.role for message in attempt.messages] == [message.role for message in said]
 
 
 def test_sharegpt_turns_alternate_and_are_listed(

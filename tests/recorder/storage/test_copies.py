@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -30,6 +34,11 @@ pytestmark = pytest.mark.component
 
 def silent(_: int) -> None:
     pass
+
+
+class SilentHandler(SimpleHTTPRequestHandler):
+    def log_message(self, *_: Any) -> None:
+        pass
 
 
 @pytest.fixture
@@ -162,6 +171,38 @@ def test_another_copy_is_never_replaced(run: RunFolder, tmp_path: Path) -> None:
     with pytest.raises(OtherCopyError, match=f"{run.id} is left as it is, since this home has another copy"):
         pull(run.id, place, silent)
     assert contents(run.path) == before
+
+
+def test_a_copy_that_went_on_elsewhere_is_not_replaced(
+    run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of the whole home has the same key, and each of the two can go on with the run."""
+    place, home = Place(str(tmp_path / "shared")), run.path.parent.parent
+    push(run.path, place, silent)
+    shutil.copytree(home, tmp_path / "elsewhere")
+    other = tmp_path / "elsewhere" / "runs" / run.id
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "elsewhere"))
+    with RunFolder.reopen(other) as again:
+        play(again, planned("user_task_2"), Episode())
+    there, _ = push(other, place, silent)
+    monkeypatch.setenv("MCP_BENCH_HOME", str(home))
+    with pytest.raises(OtherCopyError, match="has a copy that this home does not know"):
+        push(run.path, place, silent)
+    assert place.manifest(run.id) == there
+    assert push(run.path, place, silent, force=True)[0].state != there.state
+
+
+def test_runs_at_a_url_of_http_are_found(run: RunFolder, tmp_path: Path) -> None:
+    push(run.path, Place(str(tmp_path / "shared")), silent)
+    handler = partial(SilentHandler, directory=str(tmp_path / "shared"))
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            assert Place(f"http://127.0.0.1:{server.server_port}").runs() == [run.id]
+        finally:
+            server.shutdown()
+            thread.join()
 
 
 def test_pull_goes_on_behind_a_run_that_differs(

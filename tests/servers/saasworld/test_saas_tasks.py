@@ -192,8 +192,11 @@ def test_the_private_split_follows_from_a_secret(bench_home: Path) -> None:
     public = BENCHMARK.task(one.id.replace("private", "test"))
     assert public.prompt not in (one.prompt, other.prompt)
     path.write_text("short")
-    with pytest.raises(BenchError, match="at least 16"):
+    with pytest.raises(
+        BenchError, match=r"at least 16 are needed\. Restore your copy, or remove the file and make"
+    ):
         next(BENCHMARK.tasks("private"))
+    assert [one.name for one in bench_home.iterdir() if "secret" in one.name] == ["saasworld.secret"]
 
 
 def test_recording_the_private_split_creates_its_secret(bench_home: Path) -> None:

@@ -37,6 +37,8 @@ class ShareGPT:
         apart: dict[str, Any] = {"ids": [], "texts": {}}
         rest = [message for message in trajectory.messages if message.role != "system"]
         for role, group in groupby(rest, key=lambda message: message.role):
+            if role == "user" and turns and turns[-1]["from"] == "observation":
+                turns.append({"from": "gpt", "value": ""})  # it ended its turn without a word
             turns.append(_turn(role, list(group), len(turns), apart))
         if turns and turns[-1]["from"] in ("human", "observation"):
             apart["unanswered"] = turns.pop()["value"]  # LLaMA-Factory skips a row that ends with it

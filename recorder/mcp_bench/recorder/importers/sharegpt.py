@@ -56,7 +56,8 @@ def _attempts(row: dict[str, Any]) -> Iterator[Attempt]:
                 messages.append(Message(role="system", content=text))
             case "gpt" | "assistant":
                 reasoning, text = _thought(text)
-                messages.append(Message(role="assistant", reasoning=reasoning, content=text or None))
+                if reasoning or text or not ours:  # our rows have an empty one where the agent said nothing
+                    messages.append(Message(role="assistant", reasoning=reasoning, content=text or None))
             case "function_call":
                 reasoning, text = _thought(text)
                 listed = parse(text.encode())

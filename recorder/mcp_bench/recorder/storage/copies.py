@@ -29,7 +29,7 @@ LEFT_OUT = re.compile(r".*-shm|lock")
 
 
 class OtherCopyError(WrongUseError):
-    """The home has another copy of a run than the place."""
+    """Home and place have different copies of a run."""
 
     exit_code = 1
 
@@ -38,17 +38,27 @@ Progress = Callable[[int], object]
 """Called with the number of bytes that are done, piece by piece."""
 
 
-def push(run: Path, place: Place, progress: Progress) -> tuple[Manifest, int]:
+def push(run: Path, place: Place, progress: Progress, *, force: bool = False) -> tuple[Manifest, int]:
     """Copy a run to a place; return what is there now, and how many bytes were sent.
 
     Pieces that are there, from an interrupted push or an earlier state of the run, are not sent again.
 
+    Args:
+        run: its folder.
+        place: where the copy goes.
+        progress: see `Progress`.
+        force: also replace a copy that is no earlier state of this run.
+
     Raises:
+        OtherCopyError: there is such a copy, and `force` is not set.
         RunLockedError: it is being recorded.
         StorageError: it cannot be read, or the place cannot be written.
     """
     take_in_left(run)
     with held_still(run):
+        key, state = _key_and_state(run)
+        if not force:
+            _check_follows(run, state, place)
         there, sent = place.sizes(run.name), 0
         files: dict[str, list[Piece]] = {}
         for name in sorted(_names(run)):
@@ -62,10 +72,28 @@ def push(run: Path, place: Place, progress: Progress) -> tuple[Manifest, int]:
                         sent += piece.size
                     files[name].append(piece)
                     progress(piece.size)
-        key, state = _key_and_state(run)
         manifest = Manifest(run=run.name, key=key, state=state, files=files)
         place.put_manifest(manifest)
     return manifest, sent
+
+
+def _check_follows(run: Path, state: str, place: Place) -> None:
+    """Refuse to replace a copy that this home does not know: the run went on elsewhere."""
+    there = place.manifest(run.name)
+    if there is None or there.state in ("", state):
+        return
+    key = read_key(key_path()) if key_path().exists() else None
+    ledger = ledger_of(run, key) if key is not None else None
+    contents = ledger.read() if ledger else None
+    entries = contents.entries if contents else []
+    if any(entry.run == run.name and entry.state == there.state for entry in entries):
+        return
+    if _same(run, there):
+        return
+    raise OtherCopyError(
+        f"{run.name} is not pushed: {place.url} has a copy that this home does not know, perhaps because the "
+        "run went on elsewhere. Pull it into another home to look at it, or replace it with --force"
+    )
 
 
 def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:

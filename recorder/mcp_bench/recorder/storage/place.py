@@ -32,6 +32,11 @@ NAME = re.compile(r"(?=.{1,255}$)(logs/)?[A-Za-z0-9_][A-Za-z0-9_.-]*")
 """Matches the names of files that are copied. Hidden ones are of editors and file systems."""
 
 
+def _last(path: object) -> str:
+    """Return the last part of a path. Folders of an HTTP server end with a slash."""
+    return str(path).rstrip("/").rpartition("/")[2]
+
+
 def _name(name: str) -> str:
     if not NAME.fullmatch(name):
         raise ValueError("not the name of a file of a run")
@@ -102,7 +107,7 @@ class Place:
         with self._errors("list"):
             if not self._fs.exists(self._root):
                 return []
-            found = [str(path).rsplit("/", 1)[-1] for path in self._fs.ls(self._root, detail=False)]
+            found = [_last(path) for path in self._fs.ls(self._root, detail=False)]
             return sorted(
                 run for run in found if _RUN.fullmatch(run) and self._fs.exists(self._path(run, MANIFEST))
             )
@@ -141,7 +146,7 @@ class Place:
             if not self._fs.exists(folder):
                 return {}
             listed = self._fs.ls(folder, detail=True)
-        return {str(one["name"]).rsplit("/", 1)[-1]: int(one["size"] or 0) for one in listed}
+        return {_last(one["name"]): int(one["size"] or 0) for one in listed}
 
     def put_piece(self, run: str, piece: Piece, data: bytes) -> None:
         self._put(self._path(run, f"pieces/{piece.sha256}"), data)

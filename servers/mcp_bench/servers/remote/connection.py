@@ -10,9 +10,11 @@ import socket
 import threading
 from collections import deque
 from concurrent.futures import Future
+from contextlib import AsyncExitStack
 from typing import Any
 
 import anyio
+from anyio.abc import TaskGroup
 
 from mcp_bench.servers.contracts import JSON, ToolSpec
 from mcp_bench.servers.errors import WorkerDiedError
@@ -110,12 +112,17 @@ class WorkerConnection:
         self._send_soon({"id": number, "method": method, "params": params, "progress": wanted}, unless=future)
         try:
             # no thread in between: for a cheap world, waking one costs more than the world
-            while (note := await inbox.get()) is not None:
-                if "ask" in note:
-                    said = await (lender or Lender(NO_HOST)).answer(note["params"])
-                    self._send_soon({"ask": note["ask"], **said})
-                elif report is not None:
-                    await report(*note["progress"])
+            async with AsyncExitStack() as held:
+                questions: TaskGroup | None = None
+                while (note := await inbox.get()) is not None:
+                    if "ask" in note:  # beside the rest: the world may ask two things, or not wait
+                        if questions is None:
+                            questions = await held.enter_async_context(anyio.create_task_group())
+                        questions.start_soon(self._reply, note, lender or Lender(NO_HOST))
+                    elif report is not None:
+                        await report(*note["progress"])
+                if questions is not None:
+                    questions.cancel_scope.cancel()
             return future.result()
         except anyio.get_cancelled_exc_class():
             with self._state:
@@ -125,6 +132,9 @@ class WorkerConnection:
             raise
         finally:
             self._listeners.pop(number, None)
+
+    async def _reply(self, note: dict[str, Any], lender: Lender) -> None:
+        self._send_soon({"ask": note["ask"], **await lender.answer(note["params"])})
 
     async def tools_of(self, world: int, opened: dict[str, Any]) -> tuple[ToolSpec, ...]:
         """Return the tools of a world that was opened: most have a set that is known by its number."""

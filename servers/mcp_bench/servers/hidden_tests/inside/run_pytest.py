@@ -7,8 +7,9 @@ chosen: its conftest.py files count, and pytest is the one in the first folder o
 the repository's; they are added when pytest and its plugins are loaded. `--repository=NAME,NAME` names
 modules that an agent added: none of them replaces a package that is installed. The report is signed
 with a key that is deleted before the first test is read. A test counts as passed only while pytest's
-own functions, and those of the tests, are the ones that were loaded, and while its module has only the names
-that its own code binds (own_tests.py).
+own functions, and those of the tests, are the ones that were loaded before any other file, while the hooks
+that decide a result are pytest's, its plugins' or those of the tests' own conftest.py files, and while its
+module has only the names that its own code binds (own_tests.py).
 """
 
 import builtins
@@ -18,7 +19,7 @@ import sys
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.machinery import ModuleSpec, PathFinder
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -33,6 +34,11 @@ COMPARED = (
 OWN = ("_reprcompare", "_assertion_pass")
 """Functions that pytest itself puts into a module of its own while a test runs."""
 ORDER = {"passed": 0, "skipped": 1, "xfailed": 1, "failed": 2}
+DECIDING = (
+    "pytest_runtestloop pytest_runtest_protocol pytest_runtest_call pytest_pyfunc_call "
+    "pytest_runtest_makereport pytest_runtest_logreport"
+).split()
+"""Hooks that decide whether a test has passed."""
 
 
 class Collected(NamedTuple):
@@ -55,7 +61,20 @@ class Watched(NamedTuple):
     """Its functions, with their code."""
 
 
-def signed_report(*, repository: bool = False) -> Any:
+def trust_nothing() -> "tuple[Any, Any]":
+    """Return a function that trusts a code and the functions in it, and one that says whether it does."""
+    trusted: "dict[int, Any]" = {}
+
+    def trust(code: Any) -> None:
+        trusted[id(code)] = code
+        for part in code.co_consts:
+            if isinstance(part, CodeType):
+                trust(part)
+
+    return trust, lambda code: trusted.get(id(code)) is code is not None
+
+
+def signed_report(trust: Any, is_trusted: Any, *, repository: bool = False) -> Any:
     """Return a plugin that writes the report, or None without a key. The key is only in its closure."""
     try:
         with open(KEY, encoding="ascii") as file:
@@ -125,6 +144,30 @@ def signed_report(*, repository: bool = False) -> Any:
         callers = vars(manager[0].hook)
         return [(name, caller.get_hookimpls()) for name, caller in sorted(callers.items()) if name[:1] != "_"]
 
+    def deciding() -> "list[Any]":
+        """Return the code of the hooks that decide results."""
+        callers = vars(manager[0].hook)
+        impls = [impl for name in DECIDING if name in callers for impl in callers[name].get_hookimpls()]
+        functions = [getattr(impl.function, "__func__", impl.function) for impl in impls]
+        return [getattr(function, "__code__", None) for function in functions]
+
+    def trust_loaded() -> None:
+        """Trust what is loaded: pytest, the plugins of the image, and what they import."""
+        for module in list(sys.modules.values()):
+            for value in list(getattr(module, "__dict__", {}).values()):
+                for inner in (value, *(vars(value).values() if isinstance(value, type) else ())):
+                    code = code_of(inner)
+                    if code is not None:
+                        trust(code)
+        for code in deciding():
+            trust(code)
+
+    def watch() -> None:
+        """Watch the modules of pytest, as they are now."""
+        seen = {id(one.space) for one in loaded}
+        ours = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
+        loaded.extend(one for one in watched(ours) if id(one.space) not in seen)
+
     def wrapped(item: Any) -> "list[tuple[Any, Any]]":
         """Return the functions of a test, with their code: its own, and those that decorators wrapped."""
         found: "list[tuple[Any, Any]]" = []
@@ -145,7 +188,9 @@ def signed_report(*, repository: bool = False) -> Any:
             return False
         return all(code_of(value) is code for value, code in one.parts)
 
-    def intact(as_before: Any = as_before, hooks: Any = hooks) -> bool:
+    def intact(as_before: Any = as_before, hooks: Any = hooks, deciding: Any = deciding) -> bool:
+        if not all(map(is_trusted, deciding())):
+            return False
         if not repository and hooks() != planned:  # its conftest.py files are loaded one by one
             return False
         compared = vars(builtins)
@@ -157,16 +202,19 @@ def signed_report(*, repository: bool = False) -> Any:
         return name in own and tests.named(own[name])
 
     class SignedReport:
-        @pytest.hookimpl(tryfirst=True)
+        # after those that pytest calls first, which change pytest, and before the first conftest.py
         def pytest_load_initial_conftests(self, early_config: Any, args: "list[str]") -> None:
             tests.compile(early_config, args if repository else [TESTS, *args])
+            for file in tests.files.values():
+                trust(file.code)
+            manager.append(early_config.pluginmanager)
+            trust_loaded()
+            watch()
 
         @pytest.hookimpl(trylast=True)
         def pytest_sessionstart(self, session: Any) -> None:
-            manager.append(session.config.pluginmanager)
             planned.extend(hooks())
-            ours = [module for name, module in sys.modules.items() if name.split(".")[0] in packages]
-            loaded.extend(watched(ours))
+            watch()
 
         @pytest.hookimpl(trylast=True)
         def pytest_collection_finish(self, session: Any) -> None:
@@ -252,6 +300,9 @@ class Ctrf:
 class TaskFiles:
     """The task's own path, and the conftest.py files of the tests: all others belong to the agent."""
 
+    def __init__(self, trust: Any) -> None:
+        self.trust = trust
+
     def pytest_configure(self, config: Any) -> None:
         import importlib.util
 
@@ -267,8 +318,11 @@ class TaskFiles:
             spec = importlib.util.spec_from_file_location(name, place)
             assert spec is not None and spec.loader is not None  # noqa: S101
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
+            with open(place, "rb") as file:
+                code = compile(file.read(), place, "exec")
+            self.trust(code)
             sys.path.insert(0, folder)
-            spec.loader.exec_module(module)
+            exec(code, vars(module))  # noqa: S102 - as its loader does
             config.pluginmanager.register(module, place)
 
 
@@ -312,7 +366,7 @@ def run_repository(files: "list[str]", added: "list[str]") -> int:
         "-o",
         "addopts=",
     ]
-    plugins = [Repository(), signed_report(repository=True)]
+    plugins = [Repository(), signed_report(*trust_nothing(), repository=True)]
     return int(pytest.main([*options, *files], plugins=[plugin for plugin in plugins if plugin is not None]))
 
 
@@ -328,7 +382,9 @@ def main() -> int:
     settings = [TESTS + "/pytest.ini", TESTS + "/pyproject.toml", HERE + "/pytest.ini"]
     settings = [place for place in settings if os.path.exists(place)]
     argv = [*sys.argv[1:], "--noconftest", "-p", "no:cacheprovider", "--rootdir", TESTS, "-c", settings[0]]
-    plugins = [plugin for plugin in (Ctrf(), TaskFiles(), signed_report()) if plugin is not None]
+    trust, is_trusted = trust_nothing()
+    wanted = (Ctrf(), TaskFiles(trust), signed_report(trust, is_trusted))
+    plugins = [plugin for plugin in wanted if plugin is not None]
     return int(pytest.main(argv, plugins=plugins))
 
 
