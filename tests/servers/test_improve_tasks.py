@@ -206,6 +206,15 @@ def packed_arrays(count: int, array: object) -> bytes:
     return sizes + text + part[-size:]
 
 
+def test_bytes_are_used_once() -> None:
+    """A candidate could name a large part thousands of times, and a comparison would write them all."""
+    part = bytes(1000)
+    text = json.dumps([{"$bytes": 0}] * 3).encode()
+    sizes = (len(text), len(part))
+    data = b"".join([values.LENGTH.pack(len(sizes)), *map(values.LENGTH.pack, sizes), text, part])
+    assert values.unpack(data) == [part, b"", b""]
+
+
 def test_an_array_is_used_once_and_not_huge_without_numbers() -> None:
     assert values.unpack(packed_arrays(1, np.arange(3)))[0].tolist() == [0, 1, 2]
     with pytest.raises(ValueError, match="magic string"):

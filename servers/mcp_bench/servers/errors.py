@@ -45,6 +45,10 @@ class SandboxEndedError(SandboxError):
     """What ran in a sandbox exceeded a limit, or ended every process in it: not the machine's fault."""
 
 
+class SandboxLostError(SandboxError):
+    """The machine of a sandbox has gone: nothing can be said of what ran there."""
+
+
 class HostError(BenchError):
     """A model that plays a role in a world (its user, judge or opponent) cannot be asked, or failed."""
 

@@ -169,6 +169,20 @@ async def test_loading_counts_where_a_task_says_so(tmp_path: Path) -> None:
     assert "worse than the baseline" in said[1]
 
 
+async def test_where_all_processes_count_none_works_for_the_next(tmp_path: Path) -> None:
+    """It would be counted with the process that started it, and that one's time is over."""
+    task = TASK.replace("kind: call,", "kind: call, processes: true,").replace("[9, 15]", "[6, 6]")
+    program = (
+        "import os, time\ndef solve(n):\n    if not os.fork():\n        os.setsid()\n        time.sleep(600)\n"
+        "    others = [p for p in os.listdir('/proc') if p.isdecimal()]\n"
+        "    assert len(others) <= 5, others\n    return (n - 1) * n * (2 * n - 1) // 6\n"
+    )
+    async with opened(Improve(write_task(tmp_path, task=task)), "sums.train.0") as world:
+        await world.call("write", {"path": "target.py", "text": program})
+        found = await world.call("run", {})
+        assert not found.is_error, found.text
+
+
 async def test_for_a_gpu_the_wall_clock_counts_and_nothing_runs_on(tmp_path: Path) -> None:
     """A program that sleeps is slow, and a process that it left behind is gone before the next one is timed.
 

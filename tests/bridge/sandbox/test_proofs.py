@@ -13,6 +13,7 @@ from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.proofs import BENCHMARK
 from mcp_bench.servers.proofs.benchmark import SPLIT
+from mcp_bench.servers.proofs.judge import FORBIDDEN
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
 from tests.support.requirements import needs
 
@@ -91,3 +92,10 @@ def test_what_the_agent_leaves_beside_the_proof_is_unused() -> None:
     fake = "printf '#!/bin/sh\\necho Closed under the global context\\n' > /usr/bin/coqc; cp /usr/bin/coqc /usr/bin/coqchk"
     build = "coqc -Q . Task Problem.v && coqc -Q . Task Solution.v"
     assert graded("logic", HEAD + proof, f"cd /work && {trivial} && {build}; {fake}").partial == 0
+
+
+def test_agents_learn_which_words_are_refused() -> None:
+    task = BENCHMARK.task(next(iter(SPLIT)))
+    listed = task.prompt.partition("not even in a comment: ")[2].partition(". Each")[0].split(", ")
+    assert len(listed) == 10
+    assert all(FORBIDDEN.fullmatch(word) for word in listed)

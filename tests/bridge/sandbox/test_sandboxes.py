@@ -41,6 +41,12 @@ async def test_the_shell_keeps_its_folder_and_variables(sandbox: Sandbox) -> Non
     assert (behind.code, behind.timed_out) == (4, False)
 
 
+async def test_a_command_that_is_no_utf_8_runs_with_question_marks(sandbox: Sandbox) -> None:
+    with anyio.fail_after(20):  # less than a sandbox waits for an answer
+        assert await said(sandbox, "echo first") == "first\n"
+        assert await said(sandbox, "echo 'a\ud800b'") == "a?b\n"
+
+
 async def test_output_streams_and_a_long_one_loses_its_middle(sandbox: Sandbox) -> None:
     pieces = list[str]()
 

@@ -58,3 +58,9 @@ def test_what_needs_a_container_engine_says_why(text: str, reason: str) -> None:
 def test_copy_has_options_sources_and_a_destination() -> None:
     assert copy_words("--chmod=755 a 'b c' /d/") == ({"chmod": "755"}, ["a", "b c"], "/d/")
     assert copy_words('["a", "b c", "/d"]') == ({}, ["a", "b c"], "/d")
+
+
+def test_words_are_read_as_docker_reads_them() -> None:
+    image = parsed("FROM a\nENV ONE=a\\ b TWO='$HOME/x' THREE=\"$HOME/x\"\nRUN echo a && \\\n\n    echo b\n")
+    assert image.env == {"ONE": "a b", "TWO": "$HOME/x", "THREE": "/root/x"}
+    assert [step.text.split() for step in image.steps] == [["echo", "a", "&&", "echo", "b"]]

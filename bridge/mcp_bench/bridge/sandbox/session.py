@@ -80,10 +80,11 @@ class Session:
     ) -> CommandResult:  # fmt: skip
         limit = self._spec.limits.seconds if seconds is None else seconds
         head = {"op": "run", "seconds": limit, "most": output_bytes}
+        given = command.encode("utf-8", "replace")
         async with self._lock:
             begin = bytearray()
             try:
-                number = await self._ask(head, command.encode())
+                number = await self._ask(head, given)
                 while True:
                     answer, body = await self._answer(number)
                     if "output" not in answer:

@@ -70,9 +70,9 @@ def parsed(text: str) -> Image:
                 base = expanded(re.sub(r"--platform=\S+\s+", "", rest), known).split()[0]
             case "ARG":
                 name, _, value = rest.partition("=")
-                args.setdefault(name.strip(), unquoted(expanded(value, known)))
+                args.setdefault(name.strip(), word_value(value, known))
             case "ENV":
-                env |= {name: unquoted(expanded(value, known)) for name, value in pairs(rest)}
+                env |= {name: word_value(value, known) for name, value in pairs(rest)}
             case "WORKDIR":
                 workdir = normpath(join(workdir, unquoted(expanded(rest, known))))
                 steps.append(Step(word, workdir, "/", dict(env)))
@@ -94,7 +94,7 @@ def instructions(text: str) -> list[tuple[int, str, str]]:
     """Return line number, name and argument of each instruction, with continued lines joined."""
     found, begun, start = list[tuple[int, str, str]](), "", 0
     for number, line in enumerate(text.splitlines(), 1):
-        if line.lstrip().startswith("#") or (not begun and not line.strip()):
+        if line.lstrip().startswith("#") or not line.strip():  # also within a continued instruction
             continue
         start = start if begun else number
         begun += line.rstrip()
@@ -156,6 +156,15 @@ def pairs(rest: str) -> list[tuple[str, str]]:
 def unquoted(text: str) -> str:
     text = text.strip()
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text
+
+
+def word_value(text: str, known: Mapping[str, str]) -> str:
+    """Return the value of a word, as a shell would: in single quotes nothing is replaced."""
+    text = text.strip()
+    if text[:1] == "'" == text[-1:] and len(text) > 1:
+        return text[1:-1]
+    found = expanded(text, known)
+    return re.sub(r"\\(.)", r"\1", found) if found[:1] != '"' else unquoted(found)
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from mcp_bench.servers.contracts import JSON
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.hidden_tests.report import read_report
 from mcp_bench.servers.hidden_tests.tools import BIN, PLACE, tools
 from mcp_bench.servers.sandbox import CommandResult, Sandbox
@@ -68,6 +68,8 @@ async def run_tests(
     for file in ("reward.json", "reward.txt"):
         try:
             found = await sandbox.read(f"{LOGS}/{file}", most=REWARD_BYTES)
+        except SandboxLostError:
+            raise
         except SandboxError:
             continue
         run.rewards[file] = found.decode("utf-8", "replace")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hmac
 
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.sandbox import Sandbox
 
 OUTCOMES = ("passed", "skipped", "xfailed", "failed")
@@ -19,6 +19,8 @@ async def read_report(sandbox: Sandbox, path: str, key: bytes) -> dict[str, str]
     """
     try:
         data = await sandbox.read(path, most=MOST_BYTES)
+    except SandboxLostError:
+        raise
     except SandboxError:
         return None
     signature, _, text = data.partition(b"\n")

@@ -6,7 +6,7 @@ import random
 from hashlib import sha256
 
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.mle.competition import Competition, Data
@@ -132,6 +132,8 @@ class MleWorld(ShellWorld):
             if found is not None and found.kind != "file":
                 raise SubmissionError(f"{SUBMISSION} is no file of its own but a {found.kind}")
             predicted = await self._predictions()
+        except SandboxLostError:
+            raise
         except (SubmissionError, SandboxError) as error:
             fault = str(error)
         return self._graded(predicted, fault)

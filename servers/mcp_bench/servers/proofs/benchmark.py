@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 
 from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
@@ -34,8 +34,9 @@ PROMPT = (
     "/work/Solution.v, which already has `Theorem part1 : Problem.part1.` and so on, each without a proof. "
     "Compile with `coqc -Q . Task Problem.v`, then `coqc -Q . Task Solution.v`. You may add lemmas and "
     "definitions, and require any module of Coq's standard library, but no axiom may be used, the file must "
-    "stand alone, and it has at most {kib} KiB. Each proved statement counts; one that you cannot prove may "
-    "stay `Admitted`."
+    "stand alone, and it has at most {kib} KiB. These words may not be in it, not even in a comment: Module, "
+    "Load, Cd, Drop, Extraction, Redirect, Add LoadPath, Print Universes, Set Silent, bypass_check. "
+    "Each proved statement counts; one that you cannot prove may stay `Admitted`."
 )
 
 
@@ -105,6 +106,8 @@ class ProofsWorld(ShellWorld):
         await self.sandbox.renew()
         try:
             data = await self.sandbox.read(SOLUTION, most=MOST_BYTES)
+        except SandboxLostError:
+            raise
         except SandboxError as error:
             faults = dict.fromkeys(self._judge.parts, str(error))
         else:  # an error of the judge's sandbox, unless the proof ended it, makes the episode invalid

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.sandbox import Sandbox
 
 MOST_BYTES = 256 << 10
@@ -71,6 +71,8 @@ class Judge:
             return self._all(f"compiling it changed files: {written[0]}")
         try:
             proof = await self.sandbox.read(f"{ANSWER}/Solution.vo")
+        except SandboxLostError:
+            raise
         except SandboxError as error:
             return self._all(f"the compiled proof cannot be read: {error}")
         checks = {f"{part}.v": _check([part]).encode() for part in self.parts}

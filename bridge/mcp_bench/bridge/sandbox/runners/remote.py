@@ -26,7 +26,7 @@ from mcp_bench.bridge.sandbox.bwrap import BwrapSandbox, description, layers_of
 from mcp_bench.bridge.sandbox.channel import Message, packed
 from mcp_bench.bridge.sandbox.runners import elsewhere
 from mcp_bench.servers import errors
-from mcp_bench.servers.errors import SandboxError
+from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
 
 SENT = (
@@ -67,7 +67,7 @@ ENVIRONMENT = ("HOME", "PATH", "SSH_AUTH_SOCK", "USER", "DOCKER_HOST", "KUBECONF
 """What the programs that connect may read."""
 
 
-class RunnerLostError(SandboxError):
+class RunnerLostError(SandboxLostError):
     """Another machine could not be reached, or has gone: the fault of no candidate."""
 
     def __init__(self, machine: str, why: str) -> None:

@@ -78,13 +78,13 @@ def unpack(data: bytes) -> Any:
             start += size
 
         def part(found: "dict[str, Any]") -> Any:
-            if set(found) == {"$bytes"}:
-                return parts[1 + int(found["$bytes"])]
-            if set(found) == {"$array"}:
-                place = 1 + int(found["$array"])
-                once, parts[place] = parts[place], b""
-                return array(once)
-            return found
+            if set(found) not in ({"$bytes"}, {"$array"}):
+                return found
+            [(kind, number)] = found.items()
+            place = 1 + int(number)
+            # once: a candidate could name a large part thousands of times
+            once, parts[place] = parts[place], b""
+            return array(once) if kind == "$array" else once
 
         return json.loads(parts[0], object_hook=part)
     except ValueError:
