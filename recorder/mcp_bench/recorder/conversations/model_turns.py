@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from mcp_bench.recorder.conversations.align import plain
 from mcp_bench.recorder.model_api.dialects import DIALECTS
-from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Reply, RequestedCall
+from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Reply
 from mcp_bench.recorder.model_api.exchange import reply_of
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.recorder.store.signatures import tag_rows
-from mcp_bench.recorder.trajectory import Message, ModelCall, ToolCall
+from mcp_bench.recorder.trajectory import Message, ModelCall
 
 Answer = tuple[str, str, JSONObject]
 """Call id, dialect name, and the complete answer."""
@@ -28,14 +32,55 @@ def match_turns(messages: Sequence[Message], replies: Iterable[Reply]) -> list[i
     is preferred. Otherwise one that shares a call (tool and arguments) matches, or, if neither has
     calls, one with the same text.
     """
+    places = _Places(messages)
     found: list[int | None] = []
     start = 0
     for reply in replies:
-        later = [i for i in range(start, len(messages)) if messages[i].role == "assistant"]
-        index = next((i for same in (_shares_id, _says) for i in later if same(messages[i], reply)), None)
+        index = places.with_id(reply, start)
+        if index is None:
+            index = places.saying(reply, start)
         found.append(index)
         start = start if index is None else index + 1
     return found
+
+
+class _Places:
+    """Where the assistant's messages have which ids, calls and texts, for a fast search."""
+
+    def __init__(self, messages: Sequence[Message]) -> None:
+        self._ids: defaultdict[str, list[int]] = defaultdict(list)
+        self._calls: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        """With the name of the tool."""
+        self._texts: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
+        for place, message in enumerate(messages):
+            if message.role != "assistant":
+                continue
+            for call in message.tool_calls:
+                self._ids[call.id].append(place)
+                name = _letters(call.function.name)
+                self._calls[_canonical(call.function.arguments)].append((place, name))
+            if message.content and not message.tool_calls:
+                self._texts[_words(message.content)].append(place)
+
+    def with_id(self, reply: Reply, start: int) -> int | None:
+        """Return the first place from `start` on that has the id of one of the reply's calls."""
+        lists = [self._ids.get(call.id or "", []) for call in reply.calls]
+        after = [(places, bisect_left(places, start)) for places in lists]
+        return min((places[at] for places, at in after if at < len(places)), default=None)
+
+    def saying(self, reply: Reply, start: int) -> int | None:
+        """Return the first place from `start` on that has one of the reply's calls, or else its text."""
+        if not reply.calls:
+            places = self._texts.get(_words(reply.text), [])
+            at = bisect_left(places, start)
+            return places[at] if at < len(places) else None
+        found = []
+        for call in reply.calls:
+            # agents offer tools under longer names
+            name, made = _letters(call.name), self._calls.get(_canonical(call.arguments), [])
+            later = islice(made, bisect_left(made, (start, "")), None)
+            found += [next((place for place, own in later if own in name), None)]
+        return min((place for place in found if place is not None), default=None)
 
 
 def join_model_calls(recording: Recording, episode: str, messages: list[Message]) -> list[Message]:
@@ -96,26 +141,13 @@ def _replies(answers: Iterable[Answer]) -> Iterator[tuple[str, Reply]]:
             yield call, reply
 
 
-def _shares_id(message: Message, reply: Reply) -> bool:
-    return bool({call.id for call in message.tool_calls} & {call.id for call in reply.calls})
-
-
-def _says(message: Message, reply: Reply) -> bool:
-    if message.tool_calls or reply.calls:
-        return any(_same_call(call, requested) for call in message.tool_calls for requested in reply.calls)
-    return bool(message.content) and _words(message.content) == _words(reply.text)
-
-
-def _same_call(call: ToolCall, requested: RequestedCall) -> bool:
-    # agents offer tools under longer names; JavaScript writes 10.0 as 10
-    function = call.function
-    same_arguments = plain(requested.arguments) == plain(function.arguments)
-    return same_arguments and _letters(function.name) in _letters(requested.name)
+def _canonical(arguments: object) -> str:
+    return json.dumps(plain(arguments), sort_keys=True)  # JavaScript writes 10.0 as 10
 
 
 def _letters(name: str) -> str:
     return _NOT_IN_NAMES.sub("_", name.lower())
 
 
-def _words(text: str | None) -> list[str]:
-    return (text or "").split()
+def _words(text: str | None) -> tuple[str, ...]:
+    return tuple((text or "").split())
