@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -118,6 +119,43 @@ def test_missing_settings_file_is_created_for_every_agent(home: Path, agent: str
 @pytest.mark.parametrize("agent", SETTINGS)
 def test_a_home_of_ones_own_goes_with_the_entry(home: Path, agent: str) -> None:
     assert "elsewhere" in run(home, agent, "--print", env={"MCP_BENCH_HOME": str(home / "elsewhere")}).stdout
+
+
+def test_a_relative_home_is_that_of_this_folder(home: Path) -> None:
+    """The agent starts the server in its own one."""
+    shown = run(home, "codex", "--print", env={"MCP_BENCH_HOME": "recordings"}).stdout
+    [stored] = tomllib.loads(shown)["mcp_servers"]["bench"]["env"].values()
+    assert Path(stored).is_absolute() and Path(stored).name == "recordings"
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "codex", "opencode"])
+def test_what_the_user_has_set_stays(home: Path, agent: str) -> None:
+    """An entry can be written by hand, or changed later."""
+    settings = SETTINGS[agent]
+    path = home / settings.user
+    path.parent.mkdir(parents=True, exist_ok=True)
+    words = ["mcp-bench", "connect", "agentdojo", "--split", "train", "--limit=10", "--task", "t"]
+    own = {"MCP_BENCH_HOME": "/data/bench", "MORE": "1"}
+    name = "environment" if agent == "opencode" else "env"
+    command = {"command": words} if agent == "opencode" else {"command": words[0], "args": words[1:]}
+    dumped = (toml_file if path.suffix == ".toml" else json_file).dumped
+    path.write_text(dumped((settings.table, "bench"), {**command, name: own, "timeout": 90000}))
+    read = tomllib.loads if path.suffix == ".toml" else json.loads
+
+    def entry() -> dict[str, Any]:
+        found: dict[str, Any] = read(path.read_text())[settings.table]["bench"]
+        return found
+
+    def command_of(found: dict[str, Any]) -> list[str]:
+        return [*found["command"], *found.get("args", [])] if agent == "opencode" else found["args"]
+
+    assert "changed bench in" in run(home, agent, "--benchmark", "agentdojo").stdout
+    same = entry()
+    assert (same[name], same["timeout"]) == (own, 90000)
+    assert command_of(same)[-5:] == ["--split", "train", "--limit=10", "--task", "t"]
+    assert "has it already" in run(home, agent, "--benchmark", "agentdojo").stdout
+    run(home, agent, "--benchmark", "saasworld")
+    assert command_of(entry())[-3:] == ["--split", "train", "--limit=10"], "tasks are of one benchmark"
 
 
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:

@@ -150,7 +150,7 @@ OURS = {
 @pytest.mark.parametrize("entry", OURS.values(), ids=OURS)
 def test_our_server_is_known_however_it_is_written(tmp_path: Path, entry: Any) -> None:
     path = tmp_path / ".claude.json"
-    for options, word in (((), "added bench"), (("--remove",), "removed bench")):
+    for options, word in (((), "changed bench"), (("--remove",), "removed bench")):
         path.write_text(json.dumps({"mcpServers": {"bench": entry}}))
         assert word in run(tmp_path, "claude-code", *options)
 

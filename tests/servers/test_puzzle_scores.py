@@ -59,3 +59,34 @@ def test_probabilities_are_compared_as_numbers(adapter: Any) -> None:
 
     for answer, score in (("0", 0), ("1e8000000", 0), ("0.25", 1), ("1/4", 1)):
         assert scored(adapter, "coin_flip", never, "0.25", answer) == score
+
+
+def test_24_is_made_of_the_puzzles_own_numbers(adapter: Any) -> None:
+    """Upstream takes any four numbers."""
+    for answer, score in (("8*(4 - 6/2 + 2)", 1), ("6*4*1*1", 0), ("(8+4)*(6/2) - 12", 0), ("8+4+6+2", 0)):
+        assert scored(adapter, "puzzle24", lambda *_: 1.0, "8*(4-6/2+2)", answer) == score, answer
+
+
+def test_sorted_numbers_are_those_that_were_given(adapter: Any) -> None:
+    """Upstream lets each be one off."""
+    stored = "['-91.9', '-72.0', '97.45']"
+    for answer, score in (("[-91.9, -72, 97.45]", 1), (stored, 1), ("[-91.0, -71.1, 98.35]", 0), ("[]", 0)):
+        assert scored(adapter, "number_sorting", lambda *_: 1.0, stored, answer) == score, answer
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("generator", "answer", "score", "strict"),
+    [
+        ("time_intervals", "6 days", 0.99, False),
+        ("time_intervals", "5 days\n", 0.98, True),
+        ("time_intervals", "5 days", 1.0, True),
+        ("complex_arithmetic", "3.0-4j", 0.995, True),
+    ],
+)
+async def test_nearly_right_is_wrong_where_numbers_are_exact(
+    adapter: Any, generator: str, answer: str, score: float, strict: bool
+) -> None:
+    data = SimpleNamespace(score_answer=lambda *_: score)
+    world = adapter.PuzzleWorld(adapter.Puzzle(generator, data, {"question": "?", "answer": "5 days"}))
+    assert (await world.grade(answer)).strict == strict

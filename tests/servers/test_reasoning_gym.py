@@ -42,7 +42,7 @@ async def test_every_generator_is_solved_by_its_answer() -> None:
     await solved_by_reference(240)
 
 
-CONSTANTS = ("nan", "NaN", "nan + nanj", "inf", "1e999", "1e8000000", "[]", "{}", "0", "null")
+CONSTANTS = ("nan", "NaN", "nan + nanj", "inf", "1e999", "1e8000000", "[]", "{}", "0", "null", "6*4*1*1")
 
 
 @pytest.mark.full

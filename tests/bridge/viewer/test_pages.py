@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
-from mcp_bench.bridge.viewer.pages import run_pages
+from mcp_bench.bridge.viewer.pages import analysis_pages, run_pages
 from mcp_bench.recorder.runs.annotations import annotate, read_annotations
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
@@ -171,6 +171,17 @@ def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatc
         page = next((one.attributes["href"] for one in found.all("a") if one.text == "Next"), "")
     assert seen == ["✓"] * 9 + [".50"]
     assert "task-4" in viewed.get("/grid?page=99").text
+
+
+def test_runs_that_are_named_may_be_old(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_pages, "MOST_RUNS", 1)
+    monkeypatch.setattr(analysis_pages, "MOST_COMPARED", 1)
+    names = [record([(planned(), Episode((), score))])[0].path.name for score in (0.25, 0.5, 1.0)]
+    viewed = client()
+    assert ".25" in viewed.get(f"/grid?run={names[0]}").text
+    compared = viewed.get(f"/compare?a={names[0]}&b={names[2]}")
+    assert compared.status_code == 200
+    assert "0.25" in parse(compared.text).text
 
 
 def test_domains_are_compared_side_by_side(bench_home: Path) -> None:

@@ -126,6 +126,15 @@ def test_one_episode_is_enough(tmp_path: Path, bench_home: Path) -> None:
     assert [path.stem for path in (tmp_path / "site" / "episodes").iterdir()] == [first]
 
 
+def test_an_attempt_that_was_repeated_can_be_named(tmp_path: Path, bench_home: Path) -> None:
+    slot = planned("one")
+    with RunFolder.create(run_info(slot)) as folder:
+        first = play(folder, slot, Episode(partial=None, invalid="world_failed"))
+        play(folder, slot, Episode(), attempt=2)
+    assert "1 episode of 1 run" in export(first, out=tmp_path / "site")
+    assert [path.stem for path in (tmp_path / "site" / "episodes").iterdir()] == [first]
+
+
 def test_a_tag_chooses_no_episode(tmp_path: Path, bench_home: Path) -> None:
     run, (episode,) = record([(planned(), Episode())])
     annotate(run.path, add=["tag"])

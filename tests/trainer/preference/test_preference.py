@@ -209,6 +209,11 @@ def test_rft_without_a_solved_attempt_is_fruitless(tmp_path: Path) -> None:
 
 
 def test_a_resumed_rft_keeps_its_recordings(tmp_path: Path) -> None:
+    wrong = CliRunner().invoke(
+        train, ["rft", "tiny-cpuu", "--run", "run_1", "--out", str(tmp_path / "better")]
+    )
+    assert "did you mean tiny-cpu" in str(wrong.exception)
+    assert not [*tmp_path.iterdir()], "the corrected command can be typed"
     refused = CliRunner().invoke(train, ["rft", "--resume", str(tmp_path), "--best", "2"])
     assert refused.exit_code == 2
     assert "--resume keeps the run's own settings: leave out --best" in refused.output

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mcp_bench.bridge.cli.root import root
-from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
@@ -226,6 +226,10 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
         ),
         (["--resume", out], "no training run in"),
     ]
+    if find_spec("trackio") is None:
+        with pytest.raises(MissingDependencyError, match="pip install trackio"):
+            sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, "--report-to", "trackio")
+        assert not out.exists()
     if find_spec("kernels") is None:
         refused.append(
             (

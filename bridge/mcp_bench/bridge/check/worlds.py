@@ -17,7 +17,7 @@ from mcp_bench.bridge.replay.replay import Normal
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Converses, Reference, Task, ToolSpec
-from mcp_bench.servers.grading_call import reads_transcript
+from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.host import Host, NoHost, open_world
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote.world import RemoteWorld
@@ -103,9 +103,10 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
             await session.call(call.name, call.arguments)
             found.calls.append(time.perf_counter() - start)
         start = time.perf_counter()
-        first = await world.grade(solved.answer if solved else "")
+        answer = solved.answer if solved else ""
+        first = await grade_world(world, answer, ())
         found.grades.append(time.perf_counter() - start)
-        if first.certain and first != await world.grade(solved.answer if solved else ""):
+        if first.certain and first != await grade_world(world, answer, ()):
             found.different.append(f"{task.id}: the same state has two grades")
     finally:
         await world.close()

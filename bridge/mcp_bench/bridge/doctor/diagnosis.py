@@ -93,7 +93,7 @@ def diagnose(named: Sequence[str], base_url: str | None, command: str | None, se
     for name in named:
         if name not in known:
             raise UnknownNameError("agent", name, known)
-    checks = [*machine_checks(), *runner_checks()]
+    checks = [*machine_checks(), *runner_checks(seconds)]
     checks += [] if named else map(benchmark_check, registered("benchmark"))
     checks += [
         agent_check(name, os.environ, named=name in named, base_url=base_url, command=command)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
 
 import anyio
 
@@ -12,16 +13,18 @@ from mcp_bench.bridge.sandbox.runners.configured import VARIABLE, Runner, config
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.sandbox import Enforced
 
+SPARE_SECONDS = 2.0
+"""That are left for the others' results when one is late."""
 ADVICE = "follow the advice in docs/sandbox.md, or leave it out of the file"
 
 
-def runner_checks() -> list[Check]:
-    """Return the check of the runners, if a file names any."""
-    return [Check("machine", "runners", runners)] if os.environ.get(VARIABLE) else []
+def runner_checks(seconds: float) -> list[Check]:
+    """Return the check of the runners, if a file names any. It may take so long."""
+    return [Check("machine", "runners", partial(runners, seconds))] if os.environ.get(VARIABLE) else []
 
 
-def runners() -> Iterator[Finding]:
-    """Start a sandbox on each machine, all at the same time."""
+def runners(seconds: float) -> Iterator[Finding]:
+    """Start a sandbox on each machine, all at the same time. One that is late hides no other."""
     try:
         listed = configured()
     except BenchError as error:
@@ -30,7 +33,7 @@ def runners() -> Iterator[Finding]:
     for runner in listed:  # said first: a check that is late keeps what it has found
         if runner.kind == "slurm":
             yield ok(runner.name, "asks Slurm for a node, and waits in its queue; --timeout is how long")
-    found = anyio.run(outcomes, listed)
+    found = anyio.run(outcomes, listed, max(seconds - SPARE_SECONDS, seconds / 2))
     nowhere = not any(isinstance(outcome, Enforced) for outcome in found.values())
     for runner in listed:
         outcome = found[runner.name]
@@ -46,13 +49,16 @@ def runners() -> Iterator[Finding]:
             )
 
 
-async def outcomes(listed: tuple[Runner, ...]) -> dict[str, Enforced | BenchError]:
-    """Return by name what a sandbox there enforces, or why there was none."""
+async def outcomes(listed: tuple[Runner, ...], seconds: float) -> dict[str, Enforced | BenchError]:
+    """Return by name what a sandbox there enforces, or why there was none within so many seconds."""
     found: dict[str, Enforced | BenchError] = {}
 
     async def one(runner: Runner) -> None:
         try:
-            found[runner.name] = await tried(runner)
+            with anyio.fail_after(seconds):
+                found[runner.name] = await tried(runner)
+        except TimeoutError:
+            found[runner.name] = BenchError(f"no answer within {seconds:g} s: raise --timeout")
         except BenchError as error:
             found[runner.name] = error
 

@@ -91,7 +91,7 @@ class _Site:
             if run.summary is None:
                 yield f"Left out {run.id}: {run.problem}"
                 continue
-            episodes = [one for one in self._library.episodes(path) if self._wanted(one)]
+            episodes = [one for one in self._episodes(path) if self._wanted(one)]
             if episodes:
                 self._run(path, run, episodes)
                 runs.append(self._shown(run, episodes))
@@ -110,9 +110,14 @@ class _Site:
             if count:
                 yield f"{_counted(count, 'episode')} {words[kind]}"
 
+    def _episodes(self, path: Path) -> Sequence[StoredEpisode]:
+        """Return the episodes that were named, also attempts that were repeated, or all last attempts."""
+        if not self._only:
+            return self._library.episodes(path)
+        with RunReader(path) as reader:
+            return [reader.episode(one) for one in reader.episode_ids() if one in self._only]
+
     def _wanted(self, episode: StoredEpisode) -> bool:
-        if self._only and episode.id not in self._only:
-            return False
         kind = "private" if episode.public is False else "" if episode.trainable else "untrainable"
         if kind:
             self._left_out[kind] += 1

@@ -59,5 +59,7 @@ def install(
         click.echo(f"goes into {change.path}:", err=True)
         click.echo(change.shown(entry), nl=False)
         return
+    was = change.present(change.text())
     done = apply(change, benchmark)
-    click.echo(f"added {name} to {change.path}" if done else f"{change.path} has it already")
+    did = f"added {name} to {change.path}" if was is None else f"changed {name} in {change.path}"
+    click.echo(did if done else f"{change.path} has it already")

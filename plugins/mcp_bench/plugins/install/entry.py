@@ -20,10 +20,13 @@ from mcp_bench.plugins.install.errors import UnreadableSettingsError
 from mcp_bench.plugins.install.places import Entry, Scope, settings_file
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.home import home_in
 
 HOME = "MCP_BENCH_HOME"
 PROGRAMS = ("mcp-bench", "mcp-bench-kit")
 TRIES = 5
+VARIABLES = ("env", "environment")
+"""Where an entry has its variables: opencode's has the other name."""
 
 
 class Change:
@@ -124,13 +127,37 @@ def words_of(entry: Any) -> list[str]:
 
 
 def wanted(change: Change, present: Entry | None, benchmark: str) -> Entry:
-    """Return the entry for a benchmark, with the token of the present one: it identifies the client."""
+    """Return the entry for a benchmark.
+
+    Of the present one stay the token, which identifies the client, the options of `connect`, and what else
+    the user has set, such as variables and time limits.
+    """
     before = words_of(present)
     token = next((after for flag, after in pairwise(before) if flag == "--entry"), None)
-    # some agents pass none of their environment on to a server
-    env = {HOME: change.environ[HOME]} if change.environ.get(HOME) else {}
-    command = [program(), "connect", benchmark, "--entry", token or secrets.token_urlsafe(12)]
-    return change.settings.entry(command, env)
+    # some agents pass none of their environment on to a server, and start it in another folder
+    env = {HOME: str(home_in(change.environ))} if change.environ.get(HOME) else {}
+    options = ["--entry", token or secrets.token_urlsafe(12), *kept_options(before, benchmark)]
+    entry = change.settings.entry([program(), "connect", benchmark, *options], env)
+    kept = {key: value for key, value in (present or {}).items() if key not in ("command", "args")}
+    for name in VARIABLES:
+        if isinstance(kept.get(name), dict):
+            entry[name] = {**kept[name], **entry.get(name, {})}
+    return {**entry, **{key: value for key, value in kept.items() if key not in (*VARIABLES, "type")}}
+
+
+def kept_options(words: Sequence[str], benchmark: str) -> list[str]:
+    """Return the options of `connect` in a command line, without the token; of another benchmark no tasks."""
+    after = list(words[words.index("connect") + 1 :]) if "connect" in words else []
+    same = not after or after[0].startswith("-") or after.pop(0) == benchmark
+    kept: list[str] = []
+    while after:
+        word = after.pop(0)
+        # the form of one word, --limit=3, or of two
+        value = [after.pop(0)] if "=" not in word and after and not after[0].startswith("-") else []
+        name = word.partition("=")[0]
+        if name != "--entry" and (same or name != "--task"):
+            kept += [word, *value]
+    return kept
 
 
 def apply(change: Change, benchmark: str | None) -> bool:

@@ -29,6 +29,9 @@ JSON_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 ERROR = "Error during execution: "
 """How BFCL reports a call that raised."""
 MAX_DETAIL = 500
+PRECISE = ("logarithm", "square_root")
+MOST_BITS, MOST_DIGITS = 100_000, 1_000
+"""Of a power, and of a root or logarithm."""
 
 
 def schema(node: Any) -> Any:
@@ -49,6 +52,8 @@ def tool(doc: dict[str, Any]) -> ToolSpec:
 
 def execute(apis: dict[str, Any], name: str, arguments: dict[str, Any]) -> str:
     """Make a call, and return its result as BFCL's `execute_multi_turn_func_call` words it."""
+    if is_endless(name, arguments):
+        return f"{ERROR}the numbers are too large"
     try:
         result = method(apis, name)(**arguments)
     except Exception as error:
@@ -57,6 +62,14 @@ def execute(apis: dict[str, Any], name: str, arguments: dict[str, Any]) -> str:
         with suppress(TypeError, ValueError):
             return json.dumps(result)
     return str(result)
+
+
+def is_endless(name: str, arguments: dict[str, Any]) -> bool:
+    """Return whether BFCL's calculator would work for hours, in which no other episode goes on."""
+    base, exponent, precision = (arguments.get(word) for word in ("base", "exponent", "precision"))
+    if name == "power" and isinstance(base, int) and isinstance(exponent, int):
+        return abs(exponent) * abs(base).bit_length() > MOST_BITS
+    return name in PRECISE and isinstance(precision, int) and precision > MOST_DIGITS
 
 
 def method(apis: dict[str, Any], name: str) -> Any:

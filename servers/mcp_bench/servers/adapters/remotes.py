@@ -48,7 +48,7 @@ IMPROVE = _Improve()
 REASONING_GYM = RemoteBenchmark(
     "reasoning-gym",
     "mcp_bench.servers.adapters.reasoning_gym:BENCHMARK",
-    version="2",
+    version="3",
     summary="Generated puzzles of 96 kinds, each with one verified answer.",
     packages=("reasoning_gym",),
     licence="Apache-2.0",

@@ -73,6 +73,27 @@ def is_literal(answer: str) -> bool:
     return True
 
 
+def makes_24(answer: str, stored: str) -> bool:
+    """Return whether an expression has the numbers of a stored one, each once, and its value is 24."""
+    if sorted(re.findall(r"\d+", answer)) != sorted(re.findall(r"\d+", stored)):
+        return False
+    try:
+        return _value(ast.parse(answer.strip(), mode="eval").body) == 24
+    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError, MemoryError):
+        return False
+
+
+def same_numbers(answer: str, stored: str) -> bool:
+    """Return whether a list has the numbers of a stored one, in its order."""
+    try:
+        given, right = (
+            [float(number) for number in ast.literal_eval(text.strip())] for text in (answer, stored)
+        )
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError, OverflowError):
+        return False
+    return len(given) == len(right) and all(abs(a - b) < 1e-6 for a, b in zip(given, right, strict=True))
+
+
 def is_arithmetic(answer: str) -> bool:
     """Return whether an answer is an expression of numbers, variables of one letter, and + - * / **.
 

@@ -40,7 +40,10 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.loop.commands import export
-    from mcp_bench.trainer.sft.start import new_folder
+    from mcp_bench.trainer.recipe import load_recipe
+    from mcp_bench.trainer.sft import processes
+    from mcp_bench.trainer.sft.run_folder import RunFolder
+    from mcp_bench.trainer.sft.start import check, new_folder
 
     if choices["resume"] is not None:
         run(ctx, "sft", data=(), **choices)
@@ -51,7 +54,21 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     data = out.with_name(f"{out.name}.jsonl")
     if data.exists() or (out.is_dir() and any(out.iterdir())):
         raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")
+    _, recipe = load_recipe(choices["recipe"], choices["overrides"])
+    check(recipe)
+    if processes.count() > 1:
+        raise WrongUseError(
+            "each process would export: export once (mcp-bench export --run RUN --out FILE), and train "
+            "on several devices with mcp-bench train sft --data FILE"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     named = [word for name in runs for word in ("--run", name)]
     export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
-    run(ctx, "sft", data=(data,), **{**choices, "out": out})
+    try:
+        run(ctx, "sft", data=(data,), **{**choices, "out": out})
+    finally:
+        if not RunFolder(
+            out
+        ).data.exists():  # the training did not begin: the same command can be typed again
+            for file in (data, data.with_name(f"{data.name}.manifest.json")):
+                file.unlink(missing_ok=True)

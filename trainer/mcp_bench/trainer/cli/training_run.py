@@ -83,11 +83,13 @@ def run(
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.preference.train import make_ready as make_pairs
     from mcp_bench.trainer.preference.train import train_on_pairs
+    from mcp_bench.trainer.rl.trackers import check_installed
     from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.start import again, begin
     from mcp_bench.trainer.sft.train import make_ready, train
 
+    check_installed(report_to)
     make = make_ready if method == "sft" else partial(make_pairs, method=method)
     if resume is not None:
         folder = RunFolder(resume)

@@ -36,7 +36,9 @@ class AnalysisPages:
     def compare(self, request: Request) -> HTMLResponse:
         """Two sides on the same tasks: runs, agents or models."""
         a, b = request.query_params.get("a", "").strip(), request.query_params.get("b", "").strip()
-        paths = self._library.paths()[:MOST_COMPARED]
+        stored = self._library.paths()
+        older = [path for path in stored[MOST_COMPARED:] if path.name in (a, b)]
+        paths = stored[:MOST_COMPARED] + older
         runs = [run for run in map(self._library.run, paths) if run.summary is not None]
         values: dict[str, Any] = {"a": a, "b": b, "runs": runs, "rows": None}
         if a and b:

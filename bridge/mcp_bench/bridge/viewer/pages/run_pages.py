@@ -31,6 +31,8 @@ EPISODES_ON_A_PAGE = 500
 CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
 """Of the grid: as many tasks as have about so many cells, but not fewer."""
 COLUMNS = 16
+MOST_RUNS = 200
+"""The newest ones, beside those that are named."""
 SORTS: Mapping[str, Callable[[StoredEpisode], Any]] = {
     "task": lambda one: (one.task, one.repeat),
     "partial": lambda one: -1.0 if one.partial is None or one.invalid else one.partial,
@@ -82,7 +84,8 @@ class RunPages:
         """Tasks against runs."""
         named = request.query_params.getlist("run")
         paths = self._library.paths()
-        runs = [run for run in map(self._library.run, paths[:200]) if run.summary is not None]
+        near = paths[:MOST_RUNS] + [path for path in paths[MOST_RUNS:] if path.name in named]
+        runs = [run for run in map(self._library.run, near) if run.summary is not None]
         benchmarks = Counter(run.summary.benchmark for run in runs if run.summary)
         benchmark = request.query_params.get("benchmark") or (benchmarks.most_common(1) or [("", 0)])[0][0]
         if named:
