@@ -45,6 +45,9 @@ class World(SimpleWorld):
     def checks(self, answer):
         return [AssertionResult(name="pushed", passed=self.pushed or self.free)]
 
+    async def grade(self, answer, transcript):
+        return await super().grade(answer)
+
 class Flawed(SimpleBenchmark):
     name = "flawed"
     toolset = (PUSH,)
@@ -110,6 +113,7 @@ def test_every_flaw_of_a_benchmark_is_named(bench_home: Path, tmp_path: Path) ->
         assert told in findings["sealing"][1]
     assert "the tools' list has the reference's answer: train-solved (noop)" in findings["sealing"][1]
     assert findings["tasks"][0] == "ok"
+    assert "transcript" not in findings["schemas"][1], "a world may read the conversation"
     assert not (bench_home / "runs").exists()
 
 
