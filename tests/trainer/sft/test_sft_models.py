@@ -179,6 +179,8 @@ def test_the_guard_ignores_noise_and_stops_divergence() -> None:
             guard.check_step(100 + step, 9.0, 1.0, [1])
     with pytest.raises(DivergedError, match="norm is inf in step 7, on a:1, a:2"):
         LossGuard(["a:1", "a:2"]).check_step(7, 1.0, float("inf"), [0, 1])
+    with pytest.raises(DivergedError, match="of another process"):
+        LossGuard([]).check_batch(1.0, [], elsewhere=True)
 
 
 @settings(deadline=None)

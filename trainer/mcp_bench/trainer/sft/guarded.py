@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,7 @@ from trl.trainer.sft_trainer import SFTTrainer
 
 from mcp_bench.trainer.sft.checkpoints import mark_complete
 from mcp_bench.trainer.sft.guards import LossGuard
+from mcp_bench.trainer.sft.processes import any_process
 from mcp_bench.trainer.sft.shared_prefix import GROUPS, Continued
 from mcp_bench.trainer.sft.trainer_inputs import ROWS, WEIGHTS
 
@@ -87,7 +89,9 @@ class Guarded(Trainer):
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []
         loss = super().training_step(model, inputs, *args, **kwargs)
-        self._guard.check_batch(loss.item(), rows)
+        value = loss.item()
+        # all processes end in the same step: the others would wait for this one's gradients
+        self._guard.check_batch(value, rows, elsewhere=any_process(not math.isfinite(value)))
         self._step_rows += rows
         return loss
 

@@ -33,14 +33,21 @@ class LossGuard:
     lowest: float = math.inf
     recent: deque[float] = field(default_factory=lambda: deque(maxlen=WINDOW))
 
-    def check_batch(self, loss: float, rows: Sequence[int]) -> None:
+    def check_batch(self, loss: float, rows: Sequence[int], *, elsewhere: bool = False) -> None:
         """Check the loss of a batch.
 
+        Args:
+            loss: of this process.
+            rows: of this process.
+            elsewhere: that of a process is not finite.
+
         Raises:
-            DivergedError: the loss is not finite.
+            DivergedError: the loss is not finite, here or elsewhere.
         """
         if not math.isfinite(loss):
             raise DivergedError(f"the loss is {loss} on {self.named(rows)}")
+        if elsewhere:
+            raise DivergedError("the loss of another process is not finite")
 
     def check_step(self, step: int, loss: float, gradient: float, rows: Sequence[int]) -> None:
         """Check the mean loss and the gradient norm of a step.
