@@ -228,17 +228,21 @@ def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[st
     assert (grade.strict, grade.partial) == (False, 0)
 
 
-def add_test(folder: Path, text: str) -> None:
-    """Add a hidden test file. Its test fails as long as the task is not solved."""
+def add_file(folder: Path, name: str, text: str, **changes: str) -> None:
+    """Add a file to the hidden tests, and change the task."""
     path = folder / "tasks.jsonl"
     task = json.loads(path.read_text())
     lines = text.splitlines()
     task["test_patch"] += (
-        "diff --git a/tests/test_more.py b/tests/test_more.py\nnew file mode 100644\n--- /dev/null\n"
-        f"+++ b/tests/test_more.py\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
+        f"diff --git a/tests/{name} b/tests/{name}\nnew file mode 100644\n--- /dev/null\n"
+        f"+++ b/tests/{name}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
     )
-    task["FAIL_TO_PASS"] = '["tests/test_more.py::test_more"]'
-    path.write_text(json.dumps(task) + "\n")
+    path.write_text(json.dumps(task | changes) + "\n")
+
+
+def add_test(folder: Path, text: str) -> None:
+    """Add a hidden test file. Its test fails as long as the task is not solved."""
+    add_file(folder, "test_more.py", text, FAIL_TO_PASS='["tests/test_more.py::test_more"]')
 
 
 IMPORTS = "import halves\n"
@@ -264,23 +268,31 @@ class Evil:
 [manager] = [one for one in gc.get_objects() if isinstance(one, _pytest.config.PytestPluginManager)]
 manager.register(Evil())
 """
+BORROWED = """
+import gc, re, sys, tempfile, types, _pytest.config
+def decide():
+    frame = sys._getframe()
+    while "caller_kwargs" not in frame.f_locals:
+        frame = frame.f_back
+    item = frame.f_locals["caller_kwargs"]["pyfuncitem"]
+    return None if re.search("test_[0-9a-f]{8}", item.nodeid) else True
+os = types.SimpleNamespace(fsdecode=lambda found: found)
+hook = types.FunctionType(tempfile.gettempdir.__code__, {"_os": os, "_gettempdir": decide})
+hook.pytest_impl = {"tryfirst": True}
+[manager] = [one for one in gc.get_objects() if isinstance(one, _pytest.config.PytestPluginManager)]
+manager.register(types.SimpleNamespace(pytest_pyfunc_call=hook))
+"""
+"""A hook with code of the standard library, but with other names in it."""
 
 
 @pytest.mark.parametrize(
     ("conftest", "code"),
-    [(IMPORTS, NO_RUN), (IMPORTS, PLUGIN), (OWN_HOOK, PLUGIN)],
-    ids=["pytest replaced", "hooks added", "hooks added later"],
+    [(IMPORTS, NO_RUN), (IMPORTS, PLUGIN), (IMPORTS, BORROWED), (OWN_HOOK, PLUGIN)],
+    ids=["pytest replaced", "hooks added", "hooks with code of others", "hooks added later"],
 )
 def test_code_that_a_conftest_imports_decides_nothing(folder: Path, conftest: str, code: str) -> None:
     """It runs before the session starts. What the repository's own conftest.py does still counts."""
-    path = folder / "tasks.jsonl"
-    task = json.loads(path.read_text())
-    lines = conftest.splitlines()
-    task["test_patch"] += (
-        "diff --git a/tests/conftest.py b/tests/conftest.py\nnew file mode 100644\n--- /dev/null\n"
-        f"+++ b/tests/conftest.py\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
-    )
-    path.write_text(json.dumps(task) + "\n")
+    add_file(folder, "conftest.py", conftest)
     grade, _ = played(edit(code))
     assert (grade.strict, grade.partial) == (False, 0)
     call = BENCHMARK.reference("our__halves-1")

@@ -3,7 +3,8 @@
 import json
 import os
 import socket
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import anyio
@@ -52,18 +53,24 @@ class SlowWorld:
         pass
 
 
-async def test_a_last_call_without_a_line_end_is_answered(tmp_path: Path) -> None:
-    """The agent has closed its side, and nothing waits for the end of the line."""
+@contextmanager
+def wired(world: SlowWorld, root: Path) -> Iterator[tuple[RunFolder, EpisodeFolder, UnixSocketWire]]:
+    """Yield a run, the folder of its episode, and a wire that leads to the world."""
     info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
-    with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
+    with RunFolder.create(info, root=root) as run, EpisodeFolder() as folder:
         run.recording.begin_episode(
             EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
         )
-        world = SlowWorld()
-        world.release.set()
         gate = Gate("ep", folder.token, run.recording)
         gate.root = os.getpid()
-        wire = UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+        yield run, folder, UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+
+
+async def test_a_last_call_without_a_line_end_is_answered(tmp_path: Path) -> None:
+    """The agent has closed its side, and nothing waits for the end of the line."""
+    world = SlowWorld()
+    world.release.set()
+    with wired(world, tmp_path) as (run, folder, wire):
         with anyio.fail_after(20):  # less than the wire waits for an open call
             async with anyio.create_task_group() as tasks:
                 await tasks.start(wire.serve)
@@ -80,15 +87,8 @@ async def test_a_last_call_without_a_line_end_is_answered(tmp_path: Path) -> Non
 
 async def test_an_answer_wakes_all_waiters(tmp_path: Path) -> None:
     """Both wait for it: the connection, whose input has ended, and the episode."""
-    info = RunInfo(id="run", created_us=1, plan=[PlannedEpisode(**TASK)], **NAMES, **KINDS)
-    with RunFolder.create(info, root=tmp_path) as run, EpisodeFolder() as folder:
-        run.recording.begin_episode(
-            EpisodeStart(id="ep", seed=0, repeat=0, attempt=1, started_us=1, tools=[], **TASK)
-        )
-        world = SlowWorld()
-        gate = Gate("ep", folder.token, run.recording)
-        gate.root = os.getpid()
-        wire = UnixSocketWire(gate, folder, WorldBackend(WorldSession(world)), run.recording)
+    world = SlowWorld()
+    with wired(world, tmp_path) as (run, folder, wire):
         drained = anyio.Event()
 
         async def drain() -> None:

@@ -1,7 +1,8 @@
-"""How an agent's process ends: by itself, or because the attempt must end."""
+"""How an attempt ends: its agent's process, by itself or because it must, and its world."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 
 import anyio
@@ -10,7 +11,10 @@ from mcp_bench.bridge.process.agent import SILENCE_SECONDS, AgentProcess
 from mcp_bench.bridge.process.in_process import InProcessAgent
 from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.servers.contracts import World
 
+logger = logging.getLogger(__name__)
+CLOSE_SECONDS = 30.0
 STOP_SECONDS = 3.0
 """Between SIGTERM and SIGKILL, so that an agent can finish writing its transcript."""
 LAST_WORDS_SECONDS = 15.0
@@ -55,3 +59,14 @@ def note_ending(run: RunFolder, episode: str, process: AgentProcess | InProcessA
         run.recording.flag(episode, "over_limit", process.over)
     if process.left:
         run.recording.flag(episode, "not_ended", f"{process.left} processes could not be ended")
+
+
+async def close(world: World) -> None:
+    """Close a world once nothing needs it. Errors are logged, and a time limit applies."""
+    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
+        try:
+            await world.close()
+        except (Exception, SystemExit):
+            logger.exception("a world could not be closed")
+    if scope.cancelled_caught:
+        logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)

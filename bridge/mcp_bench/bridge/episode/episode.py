@@ -18,6 +18,7 @@ from typing import Any
 import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt, Setup, blame, error_text
+from mcp_bench.bridge.episode.ending import close
 from mcp_bench.bridge.episode.plan import asked_again
 from mcp_bench.bridge.episode.reply_tool import continues, conversing, instructed
 from mcp_bench.bridge.episode.work import work
@@ -42,7 +43,6 @@ from mcp_bench.servers.host import open_world
 logger = logging.getLogger(__name__)
 
 GRADE_SECONDS = 300.0
-CLOSE_SECONDS = 30.0
 
 
 @dataclass(frozen=True)
@@ -325,14 +325,3 @@ def seal(
     """Store the grade and the steps' rewards, as the last step of an episode."""
     numbered = {number: reward for number, reward in enumerate(rewards, 1) if reward is not None}
     run.grades.put(episode, grade, state, now_us(), rewards=numbered)
-
-
-async def close(world: World) -> None:
-    """Close a world after its episode is stored. Errors are logged, and a time limit applies."""
-    with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
-        try:
-            await world.close()
-        except (Exception, SystemExit):
-            logger.exception("a world could not be closed")
-    if scope.cancelled_caught:
-        logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import anyio
 
+from mcp_bench.bridge.episode.ending import close
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Reference, Suggests, ToolCall
@@ -13,7 +14,6 @@ from mcp_bench.servers.host import NoHost, open_world
 MOST_CALLS = 5000
 """A policy that makes more has lost its way."""
 POLICY_SECONDS = 600.0
-CLOSE_SECONDS = 10.0
 
 
 async def solution(
@@ -57,5 +57,4 @@ async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
                 return Reference(calls=tuple(calls))
         raise BenchError(f"{planned.task}: the policy did not end within {MOST_CALLS} calls")
     finally:
-        with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-            await real.close()
+        await close(real)

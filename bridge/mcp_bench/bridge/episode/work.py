@@ -6,7 +6,7 @@ An agent that continues its session is launched once for each turn of its user.
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -213,10 +213,7 @@ class Launches:
                 self.capture.root = process.supervisor_pid
             try:
                 if not self._confinement:
-                    with launch_errors():
-                        self._confinement.append(
-                            await confine(setup, launch, folder, environ, self.held, self.door)
-                        )
+                    self._confinement.append(await self._confined(launch, environ))
                 await process.launch(
                     launch.argv, environ, folder.workdir,
                     confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
@@ -226,13 +223,25 @@ class Launches:
                 attempt.termination = await until_over(process, left, wire.cut_off)
                 attempt.exit_code = process.exit_code
                 await wire.drain()
-            except BenchError as error:  # or there is no free user id for it
+            except LaunchError as error:
                 attempt.invalidate("launch_failed", f"the agent: {error}")
             tasks.cancel_scope.cancel()
         note_ending(self.run, self.episode, process)
         return AgentOutput(
             stdout, stderr, folder.home, folder.workdir, attempt.exit_code, environ, folder.held_home
         )
+
+    async def _confined(self, launch: Launch, environ: Mapping[str, str]) -> Confinement | None:
+        """Prepare the sandbox.
+
+        Raises:
+            LaunchError: there is no room for it, or no free user id.
+        """
+        try:
+            with launch_errors():
+                return await confine(self.setup, launch, self.folder, environ, self.held, self.door)
+        except BenchError as error:
+            raise LaunchError(str(error)) from error
 
     async def read(self, output: AgentOutput) -> bool:
         """Read the agent's transcript of all launches so far; return whether that was possible.

@@ -15,7 +15,8 @@ from anyio.abc import TaskGroup
 from mcp_types import RequestId
 
 from mcp_bench.bridge.episode.attempt import Attempt, error_text
-from mcp_bench.bridge.episode.episode import begin, close, finish
+from mcp_bench.bridge.episode.ending import close
+from mcp_bench.bridge.episode.episode import begin, finish
 from mcp_bench.bridge.episode.plan import full_prompt
 from mcp_bench.bridge.episode.reply_tool import REPLY_TO_USER, instructed
 from mcp_bench.bridge.interactive.open_task import ClientInfo, OpenTask

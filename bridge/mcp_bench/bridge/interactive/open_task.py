@@ -11,7 +11,8 @@ from math import inf
 import anyio
 
 from mcp_bench.bridge.episode.attempt import Attempt
-from mcp_bench.bridge.episode.episode import begin, close, conversation, finish, judge, seal
+from mcp_bench.bridge.episode.ending import close
+from mcp_bench.bridge.episode.episode import begin, conversation, finish, judge, seal
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.tools import AnsweredWorld

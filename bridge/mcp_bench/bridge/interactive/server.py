@@ -170,7 +170,7 @@ class Referee:
             source = BufferedByteReceiveStream(stream)
             with peer_of(stream) as peer:
                 sender = str(peer)
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError), logged(sender):
+            with of_one_connection(sender):
                 try:
                     hello = await read_hello(source)
                     if hello is None:
@@ -183,10 +183,6 @@ class Referee:
                 try:
                     await send_json(stream, {"ok": True})
                     await self._serve_client(state, source, stream)
-                except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-                    raise  # the client has left
-                except Exception:  # of this client alone: the others go on
-                    logger.exception("%s: the connection failed", state.name)
                 finally:
                     await self._clients.leave(state)
 
@@ -225,11 +221,10 @@ class Referee:
 
     async def _handle_control(self, stream: SocketStream) -> None:
         async with stream:
-            with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
-                with peer_of(stream) as peer:
-                    sender = str(peer)
-                with logged(sender):
-                    await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
+            with peer_of(stream) as peer:
+                sender = str(peer)
+            with of_one_connection(sender):
+                await send_json(stream, await self._control(BufferedByteReceiveStream(stream), sender))
 
     async def _control(self, source: BufferedByteReceiveStream, sender: str) -> dict[str, Any]:
         line = await receive_line(source)
@@ -313,12 +308,12 @@ async def read_hello(source: BufferedByteReceiveStream) -> Hello | None:
 
 
 @contextmanager
-def logged(sender: str) -> Iterator[None]:
-    """Log an error that one connection causes: the others go on."""
+def of_one_connection(sender: str) -> Iterator[None]:
+    """Log an error that one connection causes, unless its client has left: the others go on."""
     try:
         yield
     except (anyio.BrokenResourceError, anyio.ClosedResourceError):
-        raise  # it has left
+        pass
     except Exception:
         logger.exception("the connection of %s failed", sanitize_line(sender))
 

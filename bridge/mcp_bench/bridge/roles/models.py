@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
-from mcp_bench.bridge.model_endpoint.url import without_secrets
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.bridge.roles.prices import Price, read_prices, require_prices, stored_prices
 from mcp_bench.plugins.needs import PLACEHOLDER
 from mcp_bench.recorder.trajectory import Usage
@@ -168,7 +168,7 @@ def _stored_url(role: Role, stored: Mapping[str, Any], environ: Mapping[str, str
     if not stored.get("login"):
         return address
     url = environ.get(url_variable(role), "")
-    if without_secrets(url) != address:
+    if not is_http_url(url) or without_secrets(url) != address:
         raise WrongUseError(
             f"the endpoint of the model that plays the {role} has a login in its URL, which is not stored. "
             f"Set {url_variable(role)} to the URL with its login: {address}..."

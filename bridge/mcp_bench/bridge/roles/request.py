@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_bench.bridge.roles.models import RoleModel
-from mcp_bench.plugins.output import overflowed
+from mcp_bench.clients.chat.provider import texts_of
+from mcp_bench.plugins.output import ODD, overflowed
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage, ToolCall, ToolSpec
 
@@ -95,8 +97,12 @@ async def request(
         ) from error
     try:
         return read(completion)
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
-        raise NoAnswerError(f"its answer has an unexpected form: {str(completion)[:WORDS]}") from error
+    except ODD as error:
+        usage = None
+        with suppress(*ODD):
+            usage = usage_of(completion)  # it costs what it costs
+        text = f"its answer has an unexpected form: {str(completion)[:WORDS]}"
+        raise NoAnswerError(text, usage=usage) from error
 
 
 def sent(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
@@ -147,18 +153,11 @@ def read(completion: ChatCompletion) -> Answer:
         except (AttributeError, ValueError) as error:
             text = f"it made a call that cannot be read: {str(call)[:WORDS]}"
             raise NoAnswerError(text, usage=usage) from error
-    text = _text(message.content) or message.refusal or ""
+    text = texts_of(message.content)[0] or message.refusal or ""
     if not text and not calls:
         raise NoAnswerError("its answer was empty", usage=usage)
     by = " ".join(filter(None, (completion.model, completion.system_fingerprint)))
     return Answer(ChatMessage(role="assistant", content=text, calls=tuple(calls)), usage, by)
-
-
-def _text(content: Any) -> str | None:
-    """Return the text of a message, which some endpoints send as a list of parts, beside reasoning."""
-    if not isinstance(content, list):
-        return None if content is None else str(content)
-    return "".join(str(part["text"]) for part in content if part.get("type") == "text")
 
 
 def usage_of(completion: ChatCompletion) -> Usage:

@@ -8,7 +8,7 @@ calls expect it.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -28,6 +28,7 @@ from mcp_bench.clients.chat.provider import (
     parse_arguments,
     refusal,
     sendable,
+    texts_of,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
@@ -94,7 +95,7 @@ class OpenAIChat:
                 "endpoint", f"no answer came from {self._client.base_url}: {str(why or completion)[:200]}"
             )
         calls = self._add(choice.message)
-        text, thoughts = _texts(choice.message.content)
+        text, thoughts = texts_of(choice.message.content)
         return Reply(
             text=text or choice.message.refusal or None,
             reasoning=next((text for key in REASONING if (text := _extra(choice.message, key))), thoughts),
@@ -129,24 +130,6 @@ class OpenAIChat:
             turn["tool_calls"] = sent
         self.messages.append(sendable(turn))
         return tuple(requests)
-
-
-def _texts(content: Any) -> tuple[str | None, str | None]:
-    """Return the text and the reasoning of a message. Mistral's reasoning models send lists of parts.
-
-    https://docs.mistral.ai/capabilities/reasoning
-    """
-    if not isinstance(content, list):
-        return content, None
-    thoughts = [part.get("thinking") for part in content if isinstance(part, dict)]
-    inner = [part for thought in thoughts if isinstance(thought, list) for part in thought]
-    return _joined(content) or None, _joined(inner) or None
-
-
-def _joined(parts: Iterable[Any]) -> str:
-    """Return the text of the parts that are text."""
-    texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text")
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _extra(message: ChatCompletionMessage, key: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -175,3 +175,21 @@ def _refuse(constant: str) -> Any:
 
 def _sum(left: int | None, right: int | None) -> int | None:
     return right if left is None else left if right is None else left + right
+
+
+def texts_of(content: Any) -> tuple[str | None, str | None]:
+    """Return the text and the reasoning in a message's content. Mistral's models send a list of parts.
+
+    https://docs.mistral.ai/capabilities/reasoning
+    """
+    if not isinstance(content, list):
+        return content, None
+    thoughts = [part.get("thinking") for part in content if isinstance(part, dict)]
+    inner = [part for thought in thoughts if isinstance(thought, list) for part in thought]
+    return _joined(content) or None, _joined(inner) or None
+
+
+def _joined(parts: Iterable[Any]) -> str:
+    """Return the text of the parts that are text."""
+    texts = (part.get("text") for part in parts if isinstance(part, dict) and part.get("type") == "text")
+    return "".join(text for text in texts if isinstance(text, str))

@@ -138,11 +138,12 @@ def wanted(change: Change, present: Entry | None, benchmark: str) -> Entry:
     env = {HOME: str(home_in(change.environ))} if change.environ.get(HOME) else {}
     options = ["--entry", token or secrets.token_urlsafe(12), *kept_options(before, benchmark)]
     entry = change.settings.entry([program(), "connect", benchmark, *options], env)
-    kept = {key: value for key, value in (present or {}).items() if key not in ("command", "args")}
-    for name in VARIABLES:
-        if isinstance(kept.get(name), dict):
-            entry[name] = {**kept[name], **entry.get(name, {})}
-    return {**entry, **{key: value for key, value in kept.items() if key not in (*VARIABLES, "type")}}
+    for key, value in (present or {}).items():
+        if key in VARIABLES and isinstance(value, dict):
+            entry[key] = {**value, **entry.get(key, {})}
+        elif key not in ("type", "command", "args", *VARIABLES):
+            entry[key] = value
+    return entry
 
 
 def kept_options(words: Sequence[str], benchmark: str) -> list[str]:

@@ -79,7 +79,7 @@ class _Places:
             # agents offer tools under longer names
             name, made = _letters(call.name), self._calls.get(_canonical(call.arguments), [])
             later = islice(made, bisect_left(made, (start, "")), None)
-            found += [next((place for place, own in later if own in name), None)]
+            found.append(next((place for place, own in later if own in name), None))
         return min((place for place in found if place is not None), default=None)
 
 

@@ -24,6 +24,8 @@ from mcp_bench.recorder.importers.inspect_sample import attempt
 from mcp_bench.recorder.importers.json_document import members
 from mcp_bench.recorder.importers.json_rows import ROW_BYTES, json_object, parse
 
+_DAMAGED = (EOFError, zipfile.BadZipFile, zlib.error, lzma.LZMAError, NotImplementedError, RuntimeError)
+"""What unpacking an entry can raise."""
 _ZSTD = 93
 _HEADER = "header.json"
 _START = "_journal/start.json"
@@ -113,14 +115,7 @@ def _entry(path: Path, archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> byte
         try:
             with archive.open(entry) as file:
                 return _whole(entry, file.read(ROW_BYTES + 1))
-        except (
-            EOFError,
-            zipfile.BadZipFile,
-            zlib.error,
-            lzma.LZMAError,
-            NotImplementedError,
-            RuntimeError,
-        ) as error:
+        except _DAMAGED as error:
             raise RowError(f"{entry.filename} cannot be unpacked: {error}") from error
     with path.open("rb") as file:
         file.seek(entry.header_offset)

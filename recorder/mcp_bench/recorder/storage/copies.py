@@ -85,10 +85,7 @@ def _check_follows(run: Path, state: str, place: Place) -> None:
     key = read_key(key_path()) if key_path().exists() else None
     ledger = ledger_of(run, key) if key is not None else None
     contents = ledger.read() if ledger else None
-    entries = contents.entries if contents else []
-    if any(entry.run == run.name and entry.state == there.state for entry in entries):
-        return
-    if _same(run, there):
+    if contents and any((one.run, one.state) == (run.name, there.state) for one in contents.entries):
         return
     raise OtherCopyError(
         f"{run.name} is not pushed: {place.url} has a copy that this home does not know, perhaps because the "

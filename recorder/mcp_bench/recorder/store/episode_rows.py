@@ -126,7 +126,7 @@ class Outcome(NamedTuple):
 
 
 def stored_json(text: str) -> Any:
-    """Return a value that was stored as JSON. The fast parser stops at a depth of 200; agents may not."""
+    """Return a value that was stored as JSON. An agent's can have more than the fast parser's 200 levels."""
     try:
         return from_json(text)
     except ValueError:

@@ -70,7 +70,7 @@ class Candidate:
         self._task, self._files, self._sandbox, self._host = task, files, sandbox, host
         self._data: tuple[str, ...] = ()
         self._mounts: dict[str, Mapping[str, bytes]] = {}
-        self._halted = self._begun = False
+        self._halted = False
         self._left = 0.0
         """Processor seconds of this measurement that are left. At least a tenth of the time counts."""
         self.used_seconds = 0.0
@@ -116,7 +116,7 @@ class Candidate:
             await self._sandbox.renew(self._mounts, fresh=True)
         except SandboxEndedError:  # of the program before: what it left behind ended everything
             await self._sandbox.renew(self._mounts, fresh=True)
-        self._halted = self._begun = False
+        self._halted = False
 
     async def halt(self) -> None:
         """End all its processes, until it is started again."""
@@ -130,12 +130,9 @@ class Candidate:
             CrashError: it does not load, or has slept too long.
         """
         self._check_time()
-        experiment = self._task.definition.experiment
-        if experiment.processes and self._begun:  # one that is left could work for this one, uncounted
-            await self.halt()
         if self._halted:
             await self._renew()
-        self._begun = True
+        experiment = self._task.definition.experiment
         main = f"{MODELS}/{MODEL}" if self._task.model else f"{TARGET}/{self._task.definition.target[0]}"
         driver = "sql_driver.py" if experiment.kind == "sql" else "driver.py"
         argv = ["python3", "-s", "-B", f"{DRIVER}/{driver}", main, *(f"{DATA}/{name}" for name in self._data)]

@@ -102,7 +102,7 @@ async def _clocks(
     data = scorer.data(rng, part, settings) if hasattr(scorer, "data") else {}
     for name, candidate in candidates.items():
         await _tried(found, name, candidate.begin(data))
-        await _alone(candidate)
+        await _alone(task, candidate)
     found.clock = candidates[BASELINE].clock
     (least, most), whole = metric.pairs, task.definition.experiment.whole
     for number in range(most):
@@ -113,7 +113,7 @@ async def _clocks(
         first = number // 2 % len(names)
         order = names[first:] + names[:first]
         for name in order if number % 2 else reversed(order):
-            answers = await _tried(found, name, _timed(candidates[name], questions, whole=whole))
+            answers = await _tried(found, name, _timed(task, candidates[name], questions))
             if answers is not None:
                 timed[name] = answers
         for name, answers in timed.items():
@@ -136,19 +136,22 @@ def _question(task: ImproveTask, rng: Random, part: str) -> Question:
     return drawn if isinstance(drawn, tuple) else (task.definition.experiment.function, drawn, None)
 
 
-async def _timed(candidate: Candidate, questions: list[Question], *, whole: bool) -> list[tuple[Any, float]]:
+async def _timed(
+    task: ImproveTask, candidate: Candidate, questions: list[Question]
+) -> list[tuple[Any, float]]:
     """Start a process and ask it; return answers and seconds."""
     await candidate.start()
     answers = [await candidate.call(function, arguments) for function, arguments, _ in questions]
-    if whole:
+    if task.definition.experiment.whole:
         answers = [(answer, seconds + candidate.load_seconds) for answer, seconds in answers]
-    await _alone(candidate)
+    await _alone(task, candidate)
     return answers
 
 
-async def _alone(candidate: Candidate) -> None:
-    """Where the wall's clock counts, end what would slow others down."""
-    if candidate.clock == "wall":
+async def _alone(task: ImproveTask, candidate: Candidate) -> None:
+    """End what could slow others down by the wall's clock, or work for the next process, uncounted."""
+    experiment = task.definition.experiment
+    if experiment.gpu or experiment.processes:
         await candidate.halt()
 
 

@@ -67,8 +67,7 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     try:
         run(ctx, "sft", data=(data,), **{**choices, "out": out})
     finally:
-        if not RunFolder(
-            out
-        ).data.exists():  # the training did not begin: the same command can be typed again
+        # where the training did not begin, the same command can be typed again
+        if not RunFolder(out).data.exists():
             for file in (data, data.with_name(f"{data.name}.manifest.json")):
                 file.unlink(missing_ok=True)

@@ -61,21 +61,13 @@ class Watched(NamedTuple):
     """Its functions, with their code."""
 
 
-def trust_nothing() -> "tuple[Any, Any]":
-    """Return a function that trusts a code and the functions in it, and one that says whether it does."""
-    trusted: "dict[int, Any]" = {}
+def signed_report(conftests: "list[CodeType]", *, repository: bool = False) -> Any:
+    """Return a plugin that writes the report, or None without a key. The key is only in its closure.
 
-    def trust(code: Any) -> None:
-        trusted[id(code)] = code
-        for part in code.co_consts:
-            if isinstance(part, CodeType):
-                trust(part)
-
-    return trust, lambda code: trusted.get(id(code)) is code is not None
-
-
-def signed_report(trust: Any, is_trusted: Any, *, repository: bool = False) -> Any:
-    """Return a plugin that writes the report, or None without a key. The key is only in its closure."""
+    Args:
+        conftests: the code of conftest.py files that pytest does not load itself.
+        repository: whether the tests belong to the repository in the working folder.
+    """
     try:
         with open(KEY, encoding="ascii") as file:
             path, key = file.read().split("\n")[:2]
@@ -100,19 +92,24 @@ def signed_report(trust: Any, is_trusted: Any, *, repository: bool = False) -> A
     loaded: "list[Watched]" = []
     manager: "list[Any]" = []
     planned: "list[Any]" = []
+    first: "dict[int, tuple[Any, Any]]" = {}  # functions that were there first, by id, with their code
+    written: "dict[int, Any]" = {}  # the code of the tests' own files, by id
     collected: "dict[int, Collected]" = {}
     running: "list[Collected | None]" = [None]
     own: "dict[str, Any]" = {}
     sound: "set[str]" = set()
     may_fail: "set[str]" = set()
 
-    def code_of(value: Any) -> Any:
-        """Return the code of a function, a method of a class, or a property."""
+    def function_of(value: Any) -> Any:
+        """Return a function, or that of a method of a class or of a property."""
         if isinstance(value, (classmethod, staticmethod)):
             value = value.__func__
         elif isinstance(value, property):
             value = value.fget
-        return value.__code__ if isinstance(value, FunctionType) else None
+        return value if isinstance(value, FunctionType) else None
+
+    def code_of(value: Any) -> Any:
+        return getattr(function_of(value), "__code__", None)
 
     def watched(modules: "list[Any]") -> "Iterator[Watched]":
         """Yield what the modules of pytest and their classes hold, and some built-in names."""
@@ -145,22 +142,27 @@ def signed_report(trust: Any, is_trusted: Any, *, repository: bool = False) -> A
         return [(name, caller.get_hookimpls()) for name, caller in sorted(callers.items()) if name[:1] != "_"]
 
     def deciding() -> "list[Any]":
-        """Return the code of the hooks that decide results."""
+        """Return the functions of the hooks that decide results."""
         callers = vars(manager[0].hook)
         impls = [impl for name in DECIDING if name in callers for impl in callers[name].get_hookimpls()]
-        functions = [getattr(impl.function, "__func__", impl.function) for impl in impls]
-        return [getattr(function, "__code__", None) for function in functions]
+        return [function_of(getattr(impl.function, "__func__", impl.function)) for impl in impls]
 
     def trust_loaded() -> None:
         """Trust what is loaded: pytest, the plugins of the image, and what they import."""
-        for module in list(sys.modules.values()):
-            for value in list(getattr(module, "__dict__", {}).values()):
-                for inner in (value, *(vars(value).values() if isinstance(value, type) else ())):
-                    code = code_of(inner)
-                    if code is not None:
-                        trust(code)
-        for code in deciding():
-            trust(code)
+        spaces = [getattr(module, "__dict__", {}) for module in list(sys.modules.values())]
+        spaces += [
+            vars(value) for space in spaces for value in list(space.values()) if isinstance(value, type)
+        ]
+        found = [function_of(value) for space in spaces for value in list(space.values())]
+        for function in [*found, *deciding()]:
+            if function is not None:
+                first[id(function)] = function, function.__code__
+
+    def is_trusted(function: Any) -> bool:
+        code = getattr(function, "__code__", None)
+        if id(function) in first:
+            return first[id(function)][1] is code
+        return code is not None and id(code) in written
 
     def watch() -> None:
         """Watch the modules of pytest, as they are now."""
@@ -205,8 +207,8 @@ def signed_report(trust: Any, is_trusted: Any, *, repository: bool = False) -> A
         # after those that pytest calls first, which change pytest, and before the first conftest.py
         def pytest_load_initial_conftests(self, early_config: Any, args: "list[str]") -> None:
             tests.compile(early_config, args if repository else [TESTS, *args])
-            for file in tests.files.values():
-                trust(file.code)
+            for code in (*conftests, *(file.code for file in tests.files.values())):
+                written.update((id(part), part) for part in own_tests.nested(code))
             manager.append(early_config.pluginmanager)
             trust_loaded()
             watch()
@@ -300,8 +302,9 @@ class Ctrf:
 class TaskFiles:
     """The task's own path, and the conftest.py files of the tests: all others belong to the agent."""
 
-    def __init__(self, trust: Any) -> None:
-        self.trust = trust
+    def __init__(self) -> None:
+        folders = [folder for folder, _, names in os.walk(TESTS) if "conftest.py" in names]
+        self.codes = {folder: compiled(os.path.join(folder, "conftest.py")) for folder in folders}
 
     def pytest_configure(self, config: Any) -> None:
         import importlib.util
@@ -310,20 +313,20 @@ class TaskFiles:
         for place in (*os.environ.get("PYTHONPATH", "").split(os.pathsep), os.getcwd()):
             if place:
                 sys.path.append(place)
-        for folder, _, names in os.walk(TESTS):
-            if "conftest.py" not in names:
-                continue
-            place = os.path.join(folder, "conftest.py")
+        for folder, code in self.codes.items():
+            place = code.co_filename
             name = "conftest" + folder[len(TESTS) :].replace("/", "_")
             spec = importlib.util.spec_from_file_location(name, place)
-            assert spec is not None and spec.loader is not None  # noqa: S101
+            assert spec is not None  # noqa: S101
             module = sys.modules[name] = importlib.util.module_from_spec(spec)
-            with open(place, "rb") as file:
-                code = compile(file.read(), place, "exec")
-            self.trust(code)
             sys.path.insert(0, folder)
             exec(code, vars(module))  # noqa: S102 - as its loader does
             config.pluginmanager.register(module, place)
+
+
+def compiled(place: str) -> CodeType:
+    with open(place, "rb") as file:
+        return compile(file.read(), place, "exec")
 
 
 class Trusted:
@@ -366,7 +369,7 @@ def run_repository(files: "list[str]", added: "list[str]") -> int:
         "-o",
         "addopts=",
     ]
-    plugins = [Repository(), signed_report(*trust_nothing(), repository=True)]
+    plugins = [Repository(), signed_report([], repository=True)]
     return int(pytest.main([*options, *files], plugins=[plugin for plugin in plugins if plugin is not None]))
 
 
@@ -382,8 +385,8 @@ def main() -> int:
     settings = [TESTS + "/pytest.ini", TESTS + "/pyproject.toml", HERE + "/pytest.ini"]
     settings = [place for place in settings if os.path.exists(place)]
     argv = [*sys.argv[1:], "--noconftest", "-p", "no:cacheprovider", "--rootdir", TESTS, "-c", settings[0]]
-    trust, is_trusted = trust_nothing()
-    wanted = (Ctrf(), TaskFiles(trust), signed_report(trust, is_trusted))
+    files = TaskFiles()
+    wanted = (Ctrf(), files, signed_report(list(files.codes.values())))
     plugins = [plugin for plugin in wanted if plugin is not None]
     return int(pytest.main(argv, plugins=plugins))
 
