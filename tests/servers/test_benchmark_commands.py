@@ -82,9 +82,9 @@ def test_unknown_names_suggest_similar_ones(tmp_path: Path, args: list[str], wor
 
 
 DEMANDING = """
-from mcp_bench.servers.sdk import RemoteBenchmark, Task
+from mcp_bench.servers.sdk import RemoteBenchmark, SimpleBenchmark, Task
 
-class Demanding:
+class Demanding(SimpleBenchmark):
     name, version, summary, replay = "demanding", "3", "Needs much", "none"
 
     def tasks(self, split=None, limit=None):
@@ -93,6 +93,8 @@ class Demanding:
             yield Task(
                 id=f"t{number}", benchmark=self.name, prompt="Go.", split="train", domain="d", needs=needed
             )
+
+    ids = make_task = make_world = None
 
 BENCHMARK = Demanding()
 ABSENT = RemoteBenchmark(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from mcp_bench.servers import registry
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.entry_points import EntryPoint
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from tests.support.forked import run_module
@@ -20,8 +21,13 @@ SOURCES = {
     "a-class": ("a_class:Mine", "class Mine: name = 'a-class'", "names a class"),
     "bare": (
         "bare:X",
-        "class Mine: pass\nX = Mine()",
-        "AttributeError: 'Mine' object has no attribute 'vers",
+        "class Mine: name = 'bare'\nX = Mine()",
+        "is no benchmark: it has no version, summary",
+    ),
+    "alias": (
+        "alias:X",
+        "from mcp_bench.servers.adapters.tetris import BENCHMARK as X",
+        "calls itself 'tetris': let its `name` be that of its entry point",
     ),
 }
 
@@ -47,10 +53,10 @@ def test_broken_benchmarks_are_listed_with_the_others(tmp_path: Path, broken: st
     assert rows["tetris"]["installed"]
     for name, (value, _, words) in SOURCES.items():
         error = rows[name]["error"]
-        assert words in error and (value in error or name == "bare"), error
+        assert words in error and value in error, error
 
 
-@pytest.mark.parametrize("name", [name for name in SOURCES if name != "bare"])
+@pytest.mark.parametrize("name", SOURCES)
 def test_use_of_a_broken_benchmark_says_why(
     name: str, broken: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -61,6 +67,11 @@ def test_use_of_a_broken_benchmark_says_why(
     with pytest.raises(BenchError) as raised:
         registry.load("benchmark", name)
     assert f"benchmark {name!r} ({value})" in str(raised.value) and words in str(raised.value)
+
+
+def test_the_contract_is_what_the_protocol_has() -> None:
+    declared = Benchmark.__annotations__ | vars(Benchmark)
+    assert {name for name in declared if not name.startswith("_")} == set(registry.CONTRACT)
 
 
 def test_a_missing_package_and_the_plugins_own_error_stay_what_they_are(

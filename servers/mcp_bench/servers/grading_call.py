@@ -24,14 +24,19 @@ async def grade_world(world: World, answer: str, transcript: Sequence[ChatMessag
 
     Args:
         transcript: the conversation. Only a world whose `grade` has this parameter gets it.
+
+    Raises:
+        TypeError: the world returned something else.
     """
     grade: Callable[..., Any] = world.grade
     try:
-        found: Grade = await (
+        found: object = await (
             grade(answer, transcript=transcript) if reads_transcript(world) else grade(answer)
         )
     except SandboxEndedError as error:
         failed = AssertionResult(name="the sandbox lasted until the grade", passed=False, detail=str(error))
         version: str = getattr(world, "grader_version", "")
         return Grade(partial=0, strict=False, assertions=(failed,), grader_version=version)
+    if not isinstance(found, Grade):
+        raise TypeError(f"grade returned {type(found).__name__}, not a Grade")
     return found

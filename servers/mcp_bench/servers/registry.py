@@ -16,6 +16,21 @@ Kind = Literal[
     "benchmark", "agent", "format", "importer", "command", "observer", "labeller", "report_section"
 ]
 
+CONTRACT = (
+    "name",
+    "version",
+    "summary",
+    "replay",
+    "replay_ignores",
+    "tasks",
+    "task",
+    "open",
+    "reference",
+    "tools",
+    "aclose",
+)
+"""What every `Benchmark` has. Importing that class takes long."""
+
 
 @cache
 def registered(kind: Kind) -> dict[str, EntryPoint]:
@@ -33,7 +48,7 @@ def load(kind: Kind, name: str) -> Any:
         WrongUseError: the benchmark works on no folder, or the folder does not fit.
         UnknownNameError: nothing is registered under that name; the text lists near matches.
         MissingDependencyError: its module needs a package that is not installed.
-        BenchError: its module cannot be imported for another reason, or a benchmark is a class.
+        BenchError: its module cannot be imported for another reason, or it is no benchmark of that name.
     """
     points = registered(kind)
     if kind == "benchmark" and name not in points and ":" in name:
@@ -52,9 +67,23 @@ def load(kind: Kind, name: str) -> Any:
         ) from error
     except Exception as error:
         raise BenchError(f"{named} cannot be imported: {type(error).__name__}: {error}") from error
-    if kind == "benchmark" and isinstance(found, type):
-        raise BenchError(f"{named} names a class: let its entry point name an instance")
+    if kind == "benchmark":
+        check_contract(found, name, named)
     return found
+
+
+def check_contract(found: Any, name: str, named: str) -> None:
+    """Check that an object can be recorded, and found again by the name that runs store.
+
+    Raises:
+        BenchError: it is a class, lacks a part of the contract, or has another name.
+    """
+    if isinstance(found, type):
+        raise BenchError(f"{named} names a class: let its entry point name an instance")
+    if lacks := [part for part in CONTRACT if not hasattr(found, part)]:
+        raise BenchError(f"{named} is no benchmark: it has no {', '.join(lacks)}")
+    if found.name != name:
+        raise BenchError(f"{named} calls itself {found.name!r}: let its `name` be that of its entry point")
 
 
 def at_path(benchmark: Any, name: str, path: str) -> Any:

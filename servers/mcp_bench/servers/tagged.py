@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from itertools import islice
+from itertools import count
 
 from mcp_bench.servers.contracts import Benchmark, Task
 from mcp_bench.servers.errors import UnknownNameError
@@ -12,7 +12,9 @@ from mcp_bench.servers.errors import UnknownNameError
 def tagged(
     benchmark: Benchmark, split: str | None, tags: Collection[str], limit: int | None = None
 ) -> Iterator[Task]:
-    """Yield the tasks of a split that have all of `tags`, at most `limit` of them.
+    """Return the tasks of a split that have all of `tags`, at most `limit` of them.
+
+    Where the benchmark's own iterator can go on after a task that fails, so can this one.
 
     Raises:
         UnknownNameError: there is no such split, or none of its tasks has one of the tags.
@@ -26,4 +28,6 @@ def tagged(
         else:
             raise UnknownNameError("tag", tag, known)
     wanted = set(tags)
-    return islice((task for task in benchmark.tasks(split) if wanted <= set(task.tags)), limit)
+    numbers = count() if limit is None else range(limit)  # islice would end with the first error
+    found = filter(lambda task: wanted <= set(task.tags), benchmark.tasks(split))
+    return map(lambda _, task: task, numbers, found)

@@ -59,7 +59,7 @@ class Buggy(Notebook):
 
     def task(self, task_id):
         bug("task", task_id)
-        return super().task(task_id).model_copy(update={"benchmark": "buggy"})
+        return super().task(task_id).model_copy(update={"benchmark": self.name})
 
     async def open(self, task_id, *, seed=0):
         bug("open", task_id)
@@ -83,7 +83,9 @@ def bug(place, task):
 
 os.environ.setdefault("BUG", "")  # a worker does not inherit it
 BUGGY = Buggy()
-WORKED = RemoteBenchmark("buggy", f"{__file__}:BUGGY", version="1")
+WORKER = Buggy()
+WORKER.name = "worked"
+WORKED = RemoteBenchmark("worked", f"{__file__}:WORKER", version="1")
 """
 
 
@@ -120,7 +122,7 @@ def outcomes(bench) -> dict[str, str | None]:
         ("schema", "world_failed: "),
         ("reference", "world_failed: ValueError: bug in reference"),
         ("grade", "grader_failed: ValueError: bug in grade"),
-        ("no grade", "grader_failed: AttributeError"),
+        ("no grade", "grader_failed: TypeError: grade returned NoneType, not a Grade"),
         ("snapshot", "grader_failed: ValueError: bug in snapshot"),
         ("odd snapshot", "grader_failed: TypeError"),
     ],
@@ -189,7 +191,7 @@ def test_a_worker_that_dies_leaves_the_other_tasks(bench, place: str) -> None:
     named = ("--task", "colours", "--task", "numbers")
     bench.run("record", "--agent", "oracle", "--benchmark", "worked", *named, code=1)
     found = outcomes(bench)
-    assert "world_failed: the worker process of benchmark 'buggy' ended" in (found["colours"] or "")
+    assert "world_failed: the worker process of benchmark 'worked' ended" in (found["colours"] or "")
     assert found["numbers"] is None
 
 

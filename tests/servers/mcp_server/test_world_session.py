@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 import anyio
 import pytest
@@ -58,6 +59,23 @@ class Gone(NotebookWorld):
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         raise self._error
+
+
+class Returning(NotebookWorld):
+    def __init__(self, result: object) -> None:
+        super().__init__(0)
+        self._result = result
+
+    async def call(self, name: str, arguments: dict[str, JSON]) -> Any:
+        return self._result
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("result", ["done", None, {"text": "done"}])
+async def test_what_is_no_tool_result_is_named(result: object) -> None:
+    refused = await WorldSession(Returning(result)).call("read", {"page": 1})
+    what = f"read failed: TypeError: call returned {type(result).__name__}, not a ToolResult"
+    assert (refused.is_error, refused.text) == (True, what)
 
 
 @pytest.mark.anyio

@@ -20,13 +20,15 @@ from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
 from mcp_bench.servers.contracts import Benchmark
 
 JOBS = 2
+SHORT_WAIT = 0.1
+"""Seconds before an invalid episode is tried again. Nothing here can be better after a longer wait."""
 
 
 def play(agent: str, benchmark: Benchmark, tasks: Sequence[str], home: Path, seed: int) -> Run:
     """Record an agent on tasks, in the home `home`."""
     return record(
         agent, benchmark.name, tasks=list(tasks), seed=seed, jobs=JOBS, progress=False, home=home,
-        env=dict(getattr(benchmark, "variables", {})),
+        env=dict(getattr(benchmark, "variables", {})), retry_wait=SHORT_WAIT,
         isolation=os.environ.get("MCP_BENCH_ISOLATION"),
     )  # fmt: skip
 

@@ -11,6 +11,7 @@ from mcp_bench.bridge.check.finding import Finding
 from mcp_bench.bridge.check.overlap import overlap
 from mcp_bench.bridge.check.sample import sample
 from mcp_bench.bridge.check.sealing import sealing
+from mcp_bench.bridge.check.shortcuts import shortcuts
 from mcp_bench.bridge.check.worlds import open_all, schemas, speed
 from mcp_bench.bridge.process.ends_on_sigterm import ends_on_sigterm
 from mcp_bench.servers.contracts import Benchmark
@@ -40,6 +41,7 @@ def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Fin
         yield agents.noop(idle)
         wild = agents.play("random", benchmark, list(tasks), home, seed)
         yield agents.luck(wild)
+        yield anyio.run(shortcuts, benchmark, chosen.all, opened.solutions, seed)
         runs = [run for run in (solved, idle, wild) if run is not None]
         yield agents.determinism(benchmark, runs, opened)
         yield sealing(runs, tasks, opened.solutions)

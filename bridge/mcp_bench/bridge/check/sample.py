@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import islice
 
 from mcp_bench.bridge.check.finding import Finding, judged
+from mcp_bench.bridge.check.overlap import few
+from mcp_bench.bridge.episode.plan import FailedTask, listed_tasks
 from mcp_bench.servers.contracts import Benchmark, Task
-from mcp_bench.servers.errors import BenchError, UnknownNameError
+from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.mcp_server.world_session import error_text
 from mcp_bench.servers.needs import unmet
 
 SPLITS = ("train", "dev", "test")
+"""Those that mean something to mcp-bench."""
 LOOKED_AT = 8
 """Tasks of a split that are listed for each one that is checked."""
 
@@ -33,8 +36,13 @@ def sample(benchmark: Benchmark, limit: int) -> tuple[Sample, Finding]:
     chosen: dict[str, list[Task]] = {}
     failures: list[str] = []
     left_out: list[str] = []
-    for split in splits(benchmark):
-        listed = list(islice(benchmark.tasks(split), limit * LOOKED_AT))
+    for split in SPLITS:
+        try:
+            found = list(listed_tasks(benchmark, split, (), limit * LOOKED_AT))
+        except UnknownNameError:
+            continue
+        listed = [task for task in found if isinstance(task, Task)]
+        failures += few([f"{one.id} fails: {one.error}" for one in found if isinstance(one, FailedTask)])
         able = [task for task in listed if not unmet(task.needs)]
         if listed and not able:
             left_out.append(f"{split}: no task can run here: {'; '.join(unmet(listed[0].needs))}")
@@ -48,24 +56,14 @@ def sample(benchmark: Benchmark, limit: int) -> tuple[Sample, Finding]:
                 failures.append(f"{task.id} has an empty prompt")
         counts = Counter(task.id for task in listed)
         failures += [f"{name} is listed {count} times" for name, count in counts.items() if count > 1]
-    found = Sample(chosen)
-    failures += misnamed(benchmark, found.all)
+    if not chosen:
+        failures.append(f"it has none of the splits {', '.join(SPLITS)}: only these can be checked")
+    sampled = Sample(chosen)
+    failures += misnamed(benchmark, sampled.all)
     parts = ", ".join(f"{len(tasks)} of {split}" for split, tasks in chosen.items())
-    if not found.all:
+    if not sampled.all:
         failures.append("there is no task to check")
-    return found, judged("tasks", f"checked: {parts or 'none'}", failures, left_out)
-
-
-def splits(benchmark: Benchmark) -> list[str]:
-    """Return the names of the splits that the benchmark has, of those that mean something to mcp-bench."""
-    found = []
-    for split in SPLITS:
-        try:
-            next(iter(benchmark.tasks(split, 1)), None)
-        except UnknownNameError:
-            continue
-        found.append(split)
-    return found
+    return sampled, judged("tasks", f"checked: {parts or 'none'}", failures, left_out)
 
 
 def misnamed(benchmark: Benchmark, tasks: Iterable[Task]) -> list[str]:
@@ -75,8 +73,8 @@ def misnamed(benchmark: Benchmark, tasks: Iterable[Task]) -> list[str]:
         try:
             if benchmark.task(task.id) != task:
                 wrong.append(f"task({task.id!r}) is another task than the listed one")
-        except BenchError as error:
-            wrong.append(f"task({task.id!r}): {error}")
+        except Exception as error:
+            wrong.append(f"task({task.id!r}): {error_text(error)}")
     try:
         benchmark.task("no such task \N{SNOWMAN}")
         wrong.append("task() returns a task for an id that does not exist")

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Self
 
 from mcp_bench.bridge.check.finding import Finding, judged
+from mcp_bench.bridge.episode.plan import tools_of
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
@@ -71,7 +72,7 @@ async def open_all(benchmark: Benchmark, tasks: Sequence[Task], seed: int) -> Op
         try:
             async with LendsSandboxes() as host:
                 await _open(benchmark, task, seed, host, found)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             found.broken.append(f"{task.id}: {type(error).__name__}: {error}")
     return found
 
@@ -115,7 +116,7 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
 
 def schemas(benchmark: Benchmark, opened: Opened) -> Finding:
     """Check the tools of the worlds. That they compile was checked when the worlds opened."""
-    listed = {tool.name for tool in benchmark.tools()}
+    listed = {tool.name for tool in tools_of(benchmark)}
     added = {"submit_answer", "reply_to_user"}
     failures = list(opened.broken)
     warnings = []

@@ -128,6 +128,8 @@ class WorldSession:
         self.rewards.append(None)
         try:
             result = await self._run(name, arguments)
+            if not isinstance(result, ToolResult):
+                raise TypeError(f"call returned {type(result).__name__}, not a ToolResult")
             self._note(result)
             check_images(result)
             return result

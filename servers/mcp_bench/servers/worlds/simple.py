@@ -46,14 +46,18 @@ class SimpleBenchmark(ABC):
     """Splits that follow from a secret of this machine. `all` is without them."""
     own_files: bool = False
     """Whether its tasks come from files that the operator can change, which `version` does not name."""
-    default_split: str = "test"
-    """What `tasks` yields if no split is named."""
+    default_split: str | None = None
+    """What `tasks` yields if no split is named. None: `test`, or the first of `splits` if there is none."""
     toolset: Sequence[ToolSpec] = ()
     """Every tool that any of the worlds can have."""
 
     @abstractmethod
     def ids(self, split: str) -> Iterable[str]:
-        """Return the ids of one of `splits`, in order. They are read lazily, and may be endless."""
+        """Return the ids of one of `splits`, in order. They are read lazily.
+
+        Those of `train` may be endless. `dev` and `test` are read to their end: what is exported is compared
+        with each of their tasks.
+        """
 
     @abstractmethod
     def make_task(self, task_id: str) -> Task | None:
@@ -72,13 +76,16 @@ class SimpleBenchmark(ABC):
         return None
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        named = self.default_split if split is None else split
+        named = self._default() if split is None else split
         known = (ALL_SPLITS, *self.splits, *self.private_splits)
         if named not in known:
             raise UnknownNameError("split", named, known)
         wanted = self.splits if named == ALL_SPLITS else (named,)
         ids = chain.from_iterable(self.ids(one) for one in wanted)
         return map(self.task, islice(ids, limit))
+
+    def _default(self) -> str:
+        return self.default_split or ("test" if "test" in self.splits else self.splits[0])
 
     def task(self, task_id: str) -> Task:
         found = self.make_task(task_id)

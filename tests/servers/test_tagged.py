@@ -1,0 +1,50 @@
+"""Tasks are selected by tag, lazily."""
+
+from collections.abc import Iterable
+from itertools import count
+
+import pytest
+
+from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.sdk import SimpleBenchmark, SimpleWorld, Task
+from mcp_bench.servers.tagged import tagged
+
+pytestmark = pytest.mark.unit
+
+
+class Numbers(SimpleBenchmark):
+    """Endless tasks, of which every second one is even. The fourth cannot be made."""
+
+    name = "numbers"
+    splits = ("train",)
+
+    def ids(self, split: str) -> Iterable[str]:
+        return map(str, count())
+
+    def make_task(self, task_id: str) -> Task | None:
+        if task_id == "4":
+            raise KeyError("row 4")
+        tags = ("odd",) if int(task_id) % 2 else ("even",)
+        return Task(id=task_id, benchmark="numbers", prompt="Count.", split="train", domain="", tags=tags)
+
+    def make_world(self, task_id: str, seed: int) -> SimpleWorld:
+        raise NotImplementedError
+
+
+def test_tasks_with_all_tags_are_taken_up_to_the_limit() -> None:
+    assert [task.id for task in tagged(Numbers(), "train", ["odd"], 1)] == ["1"]
+    assert list(tagged(Numbers(), "train", ["even"], 0)) == []
+    with pytest.raises(UnknownNameError, match="split"):
+        tagged(Numbers(), "test", [])
+
+
+def test_a_task_that_fails_is_not_the_end_of_the_list() -> None:
+    tasks = tagged(Numbers(), "train", [], 6)
+    assert [next(tasks).id for _ in range(4)] == ["0", "1", "2", "3"]
+    with pytest.raises(KeyError):
+        next(tasks)
+    assert [task.id for task in tasks] == ["5"]
+
+
+def test_a_benchmark_without_the_split_test_lists_its_first() -> None:
+    assert next(Numbers().tasks()).split == "train"
