@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -202,6 +203,8 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
         '{"choices": [{"index": 0, "finish_reason": "stop", "message": null}]}',
         '{"choices": [{"index": 0, "finish_reason": "error", "message": {"role": "assistant", "content": "I"},'
         ' "error": {"message": "Upstream failed."}}]}',
+        '{"choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "tool_calls": [1]}}],'
+        ' "content": [{"type": "text", "text": null}]}',
         *(pytest.param(text, marks=pytest.mark.full) for text in ("<html>hello</html>", "{}")),
     ],
 )
@@ -228,7 +231,44 @@ def test_arguments_can_come_as_an_object(chat: Chat) -> None:
     assert "PydanticSerialization" not in result.stderr
 
 
-@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}])
+@pytest.mark.parametrize("provider", ["openai"], indirect=True)
+def test_the_error_of_a_gateway_is_named(chat: Chat) -> None:
+    """OpenRouter sends it with status 200 if it comes from the model's provider."""
+    chat.endpoint.fault = Fault(text='{"error": {"code": 502, "message": "The provider is overloaded."}}')
+    result = chat.run("--max-retries", "0")
+    assert result.errors == [("endpoint", "the model endpoint answered 502: The provider is overloaded.")]
+
+
+@pytest.mark.parametrize("provider", ["openai"], indirect=True)
+@pytest.mark.parametrize("name", ["reasoning_details", "thinking_blocks"])
+def test_signed_reasoning_goes_back_unchanged(chat: Chat, name: str) -> None:
+    parts = [{"type": "reasoning.encrypted", "data": "c2VhbGVk", "id": "1"}]
+    calls = [{"id": "1", "type": "function", "function": {"name": "add", "arguments": '{"a": 2, "b": 3}'}}]
+    message = {"role": "assistant", "content": None, "tool_calls": calls, name: parts}
+    odd = {"id": "1", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": message}]}
+    chat.endpoint.fault = Fault(text=json.dumps(odd), first=1)
+    assert chat.run().code == 0
+    assert chat.endpoint.requests[-1].body["messages"][1][name] == parts
+
+
+@pytest.mark.parametrize("provider", ["openai"], indirect=True)
+@pytest.mark.parametrize("refused", [None, "I cannot."])
+def test_an_empty_turn_goes_back_as_text(chat: Chat, refused: str | None, tmp_path: Path) -> None:
+    """The API refuses a turn with neither content nor calls, which a user can answer."""
+    message = {"role": "assistant", "content": None, "refusal": refused}
+    odd = {"id": "1", "choices": [{"index": 0, "finish_reason": "stop", "message": message}]}
+    chat.endpoint.fault = Fault(text=json.dumps(odd), first=1)
+    kept = f"--session={tmp_path / 'session.json'}"
+    assert chat.run(kept).final["answer"] == (refused or "")
+    chat.run(kept, prompt="Go on.")
+    turns = chat.endpoint.requests[1].body["messages"]
+    assert turns[1] == {"role": "assistant", "content": refused or ""}
+
+
+NO_NUMBERS = {"prompt_tokens": "10", "completion_tokens": "5", "input_tokens": "10", "output_tokens": "5"}
+
+
+@pytest.mark.parametrize("usage", [{}, {"usage": None}, {"usage": {}}, {"usage": [1]}, {"usage": NO_NUMBERS}])
 def test_an_answer_without_usage_is_one(chat: Chat, usage: dict[str, Any]) -> None:
     blocks = [{"type": "text", "text": "Five."}]
     message = {"role": "assistant", "content": "Five."}

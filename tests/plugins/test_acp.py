@@ -269,6 +269,7 @@ def test_messages_and_usage_are_recorded(attempt: Make) -> None:
         (("fail:-32000:expired",), "login_missing"),
         (("login",), "login_missing"),
         (("fail:-32603:context length exceeded",), None),
+        (("fail:-32603:ContentFilterError",), None),
         (("exit",), None),
     ],
 )

@@ -244,6 +244,22 @@ def test_full_context_is_the_agents_own_failure(
     assert work.journal == JOURNAL[:2]
 
 
+@pytest.mark.parametrize(
+    ("case", "step"),
+    rows(*(
+        (case, step, *[WHOLE] * (case in SLOW)) for case in AGENT_CASES.values() for step in case.own_ends
+    )),
+)  # fmt: skip
+def test_turn_that_its_model_ends_is_no_fault(
+    attempt: Make, endpoint: ModelEndpoint, case: AgentCase, step: Step
+) -> None:
+    """The endpoint has answered: the model refused, was filtered, said nothing, or had no tokens left."""
+    endpoint.scripts = [Script(PROMPT, (step,))]
+    work = attempt(case.real.plugin())
+    transcript = work.run(case.real.address(endpoint), options=case.real.options)
+    assert (transcript.fault, work.journal) == (None, [])
+
+
 @agents(full=SLOW)
 def test_killed_agent_leaves_what_it_did(attempt: Make, endpoint: ModelEndpoint, case: AgentCase) -> None:
     """It is stopped while the model answers its second request, which is no fault of anybody."""

@@ -270,10 +270,9 @@ def _start(given: dict[str, Any]) -> RunProcess:
     environ = {**os.environ, **(place["env"] or {})}
     given |= {name: several(given[name]) for name in ("tasks", "tags", "prompts", "run_tags")}
     given["home"] = given.pop("agent_home")
-    given["harness"] = (
-        None if given["harness"] is None else str(Path(given["harness"]).expanduser().absolute())
-    )
-    given["prices"] = given["prices"] and str(Path(given["prices"]).absolute())
+    for name in ("harness", "prices"):
+        if given[name] is not None:
+            given[name] = str(Path(given[name]).expanduser().absolute())
     given["options"] = dict(given.pop("agent_options") or {})
     if command is not None:
         given["options"]["command"] = command

@@ -30,6 +30,10 @@ OVERFLOW = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
+CUT_SHORT = re.compile(
+    r"Incomplete response returned, reason: (max_output_tokens|content_filter)|ContentFilterError"
+)
+"""The words of Codex and of opencode."""
 UNAUTHORIZED = re.compile(r"\b401\b|authentication_error|\bunauthorized\b", re.IGNORECASE)
 """The status of a wrong key, or its name in OpenAI's and Anthropic's errors."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
@@ -199,6 +203,14 @@ def overflowed(message: str) -> bool:
     the conversation and what to leave out. A limit of tokens per minute is not an overflow.
     """
     return bool(OVERFLOW.search(message)) and not RATE.search(message)
+
+
+def cut_short(message: str) -> bool:
+    """Return whether an agent's error means that the model ended its turn: at a limit of tokens, by a filter.
+
+    The endpoint has answered, so that is the agent's own failure, as a refusal in words is.
+    """
+    return CUT_SHORT.search(message) is not None
 
 
 def not_connected(servers: Iterable[Any], server: McpServer) -> Fault | None:

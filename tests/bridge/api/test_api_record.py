@@ -208,6 +208,16 @@ def test_the_home_can_come_from_the_environment(tmp_path: Path) -> None:
     assert run.path.parent == place / "runs" and open_home().runs() == []
 
 
+@pytest.mark.parametrize("name", ["harness", "prices"])
+def test_a_path_can_begin_with_the_users_home(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    named: Any = {name: "~/missing"}
+    with pytest.raises(WrongUseError, match=str(tmp_path / "missing")):
+        record("oracle", limit=1, progress=False, user_model="m", user_base_url=URL, **named)
+
+
 def test_errors_are_those_of_the_command() -> None:
     with pytest.raises(UnknownNameError, match=r"unknown agent 'orcle' \(did you mean oracle\?\)"):
         record("orcle")

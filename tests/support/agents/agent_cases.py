@@ -11,7 +11,7 @@ from typing import Any
 from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.real_agents import REAL_AGENTS, RealAgent
 from tests.support.model_endpoint.fault import Fault
-from tests.support.model_endpoint.script import ScriptedCall
+from tests.support.model_endpoint.script import ScriptedCall, Step
 
 KEY = "dummy-key-0123456789"
 """The only key that the endpoint accepts."""
@@ -53,6 +53,8 @@ class AgentCase:
     """Changes the configuration in HOME so that a call of `add` needs approval."""
     refused_settings: tuple[Callable[[Path], None], str] | None = None
     """Makes the configuration in HOME invalid; part of the fault's detail."""
+    own_ends: tuple[Step, ...] = ()
+    """Turns that its model ends early, which it reports as an error of the endpoint."""
     retrying: Callable[[Attempt], bool] | None = None
     """Returns whether it is about to repeat a failed request."""
     asked_prompt: Callable[[Mapping[str, Any]], str] | None = None
@@ -129,6 +131,11 @@ AGENT_CASES = {
             no_server="desk: failed",
             no_login="ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN",
             login_variable="ANTHROPIC_API_KEY",
+            own_ends=(
+                Step(stop="refusal"),
+                Step(text="Half of", stop="max_tokens"),
+                Step(text="Half of", stop="model_context_window_exceeded"),
+            ),
             user_endpoint=("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL"),
             retrying=lambda work: '"api_retry"' in work.output.stdout.read_text(),
         ),
@@ -146,6 +153,10 @@ AGENT_CASES = {
             full_context=Fault(status=400, code="context_length_exceeded", after=1),
             no_server="desk: No such file",
             no_login="CODEX_API_KEY or OPENAI_API_KEY",
+            own_ends=(
+                Step(text="Half of", stop="max_output_tokens"),
+                Step(text="Half of", stop="content_filter"),
+            ),
             user_endpoint=("CODEX_API_KEY", "OPENAI_BASE_URL"),
             ask_first=codex_asks_first,
             refused_settings=(codex_unknown_setting, "no_such_setting"),
@@ -187,6 +198,7 @@ AGENT_CASES = {
             no_server="desk: disconnected",
             no_login="OPENAI_API_KEY",
             login_variable="OPENAI_API_KEY",
+            own_ends=(Step(),),
             user_endpoint=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
             verbatim=False,
             user_model="OPENAI_MODEL",
@@ -201,6 +213,7 @@ AGENT_CASES = {
             None,
             shell=(ScriptedCall("bash", {"command": "echo hello > made", "description": "Say hello"}),),
             offered="desk_",
+            own_ends=(Step(stop="content_filter"),),
             full_context=Fault(status=400, code="context_length_exceeded", after=1),
             no_server="",
             no_login="set ANTHROPIC_API_KEY or OPENCODE_AUTH_CONTENT",

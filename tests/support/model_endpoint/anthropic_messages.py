@@ -115,7 +115,7 @@ def _head(turn: Turn) -> JSONObject:
 
 
 def _stop(turn: Turn) -> str:
-    return "tool_use" if turn.calls else "end_turn"
+    return turn.stop or ("tool_use" if turn.calls else "end_turn")
 
 
 def _usage(turn: Turn) -> JSONObject:

@@ -85,7 +85,7 @@ def _head(turn: Turn, kind: str) -> JSONObject:
 
 
 def _finish(turn: Turn) -> str:
-    return "tool_calls" if turn.calls else "stop"
+    return turn.stop or ("tool_calls" if turn.calls else "stop")
 
 
 def _usage(turn: Turn) -> JSONObject:

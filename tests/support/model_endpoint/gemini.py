@@ -40,14 +40,14 @@ def parse(body: JSONObject) -> Conversation:
 
 
 def answer(turn: Turn) -> JSONObject:
-    return _piece(turn, [part for parts in _parts(turn) for part in parts], finish="STOP")
+    return _piece(turn, [part for parts in _parts(turn) for part in parts], finish=turn.stop or "STOP")
 
 
 def events(turn: Turn) -> Iterator[Event]:
     """Return the stream. As in the real API, every piece repeats the usage so far; the last one is complete."""
     for parts in _parts(turn):
         yield Event(_piece(turn, parts))
-    yield Event(_piece(turn, [{"text": ""}], finish="STOP"))
+    yield Event(_piece(turn, [{"text": ""}], finish=turn.stop or "STOP"))
 
 
 def error(status: int, message: str, code: str | None) -> JSONObject:

@@ -44,7 +44,8 @@ def parse(body: JSONObject) -> Conversation:
 
 
 def answer(turn: Turn) -> JSONObject:
-    return {**_head(turn, "completed"), "output": _items(turn), "usage": _usage(turn)}
+    whole = {**_head(turn, _end(turn)), "output": _items(turn), "usage": _usage(turn)}
+    return {**whole, "incomplete_details": {"reason": turn.stop}} if turn.stop else whole
 
 
 def events(turn: Turn) -> Iterator[Event]:
@@ -64,7 +65,7 @@ def events(turn: Turn) -> Iterator[Event]:
             yield event(f"response.{kind}.delta", **where, delta=part)
         yield event(f"response.{kind}.done", **where, **{kind.rpartition("_")[2]: text})
         yield event("response.output_item.done", output_index=index, item=item)
-    yield event("response.completed", response=answer(turn))
+    yield event(f"response.{_end(turn)}", response=answer(turn))
 
 
 def error(status: int, message: str, code: str | None) -> JSONObject:
@@ -126,6 +127,10 @@ def _summary(item: JSONObject) -> str:
 
 def _seal(reasoning: str) -> str:
     return hashlib.sha256(reasoning.encode()).hexdigest()
+
+
+def _end(turn: Turn) -> str:
+    return "incomplete" if turn.stop else "completed"
 
 
 def _head(turn: Turn, status: str) -> JSONObject:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 HARMLESS = "A short note"
@@ -34,6 +34,8 @@ class Step:
     calls: tuple[ScriptedCall, ...] = ()
     text: str = ""
     reasoning: str = ""
+    stop: str = ""
+    """Why the model ends its turn early, in the word of the dialect, such as `refusal`."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Script:
             results %= sum(len(step.calls) for step in acting)
         for step in acting:
             if results < len(step.calls):
-                return Step(step.calls[results:], step.text, step.reasoning)
+                return replace(step, calls=step.calls[results:])
             results -= len(step.calls)
         return next((step for step in self.steps if not step.calls), Step(text="Done."))
 
@@ -148,6 +150,8 @@ class Turn:
     reasoning: str
     calls: tuple[Call, ...]
     usage: TokenUsage
+    stop: str = ""
+    """As for `Step`."""
 
 
 def choose_script(conversation: Conversation, scripts: Iterable[Script]) -> Script | None:
@@ -186,7 +190,7 @@ def play(conversation: Conversation, script: Script | None, turn_id: str) -> Tur
         cached=64 if conversation.results else 0,
         reasoning=reasoning,
     )
-    return Turn(turn_id, conversation.model, step.text, step.reasoning, calls, usage)
+    return Turn(turn_id, conversation.model, step.text, step.reasoning, calls, usage, step.stop)
 
 
 def one_action(step: Step) -> Step:

@@ -13,6 +13,7 @@ import anthropic
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from mcp_bench.clients.chat.provider import (
+    ODD,
     REQUEST_SECONDS,
     ContextOverflowError,
     OfferedTool,
@@ -20,13 +21,14 @@ from mcp_bench.clients.chat.provider import (
     Settings,
     ToolRequest,
     Usage,
+    count,
+    no_answer,
     parse_arguments,
     refusal,
     sendable,
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
-from mcp_bench.clients.events import ClientError
 
 MAX_TOKENS = 8192
 """The API requires a limit for each answer; all current models accept this one."""
@@ -78,9 +80,19 @@ class AnthropicMessages:
         except (anthropic.AnthropicError, ValueError) as error:
             raise unreachable(error, self._client.base_url) from error
         if not isinstance(message, Message) or not isinstance(message.content, list):
-            raise ClientError(
-                "endpoint", f"no message came from {self._client.base_url}: {str(message)[:200]}"
-            )
+            raise no_answer(message, self._client.base_url)
+        try:
+            return self._read(message)
+        except ODD as error:
+            raise no_answer(message, self._client.base_url) from error
+
+    def _read(self, message: Message) -> Reply:
+        """Add the model's turn to the conversation.
+
+        Raises:
+            ContextOverflowError: it stopped at the end of its context window.
+            AttributeError, LookupError, TypeError, ValueError: the answer has an unexpected shape.
+        """
         if message.stop_reason == "model_context_window_exceeded":
             raise ContextOverflowError("the model stopped at the end of its context window")
         if message.content:  # an empty turn must not go back
@@ -130,8 +142,8 @@ def _usage(message: Message) -> Usage:
     The API counts cache reads and writes separately from `input_tokens`.
     """
     usage: Any = message.usage
-    if usage is None or usage.input_tokens is None:
+    if not isinstance(usage, anthropic.types.Usage) or (read := count(usage.input_tokens)) is None:
         return Usage()
-    cached = usage.cache_read_input_tokens
-    total = usage.input_tokens + (cached or 0) + (usage.cache_creation_input_tokens or 0)
-    return Usage(total, usage.output_tokens, cached)
+    cached = count(usage.cache_read_input_tokens)
+    total = read + (cached or 0) + (count(usage.cache_creation_input_tokens) or 0)
+    return Usage(total, count(usage.output_tokens), cached)

@@ -2,7 +2,8 @@
 
 https://platform.openai.com/docs/api-reference/chat. Reasoning is not part of it, but many servers send
 `reasoning_content` or `reasoning`. It goes back under the same name, since models that think between tool
-calls expect it.
+calls expect it. Gateways also send signed or encrypted parts of it (`SIGNED`), without which some models
+refuse the next request.
 """
 
 from __future__ import annotations
@@ -17,14 +18,18 @@ import httpx2
 import openai
 from openai.types import CompletionUsage
 from openai.types.chat import ChatCompletion, ChatCompletionMessage
+from openai.types.completion_usage import PromptTokensDetails
 
 from mcp_bench.clients.chat.provider import (
+    ODD,
     REQUEST_SECONDS,
     OfferedTool,
     Reply,
     Settings,
     ToolRequest,
     Usage,
+    count,
+    no_answer,
     parse_arguments,
     refusal,
     sendable,
@@ -32,9 +37,10 @@ from mcp_bench.clients.chat.provider import (
     unreachable,
 )
 from mcp_bench.clients.connection import Outcome
-from mcp_bench.clients.events import ClientError
 
 REASONING = ("reasoning_content", "reasoning")
+SIGNED = ("reasoning_details", "thinking_blocks")
+"""Lists of OpenRouter and MiniMax, and of LiteLLM."""
 TLS = httpx2.create_ssl_context()
 """For all clients: reading the certificates takes 30 ms."""
 
@@ -83,17 +89,27 @@ class OpenAIChat:
             raise refusal(error.status_code, error.code, error.message, self._key) from error
         except (openai.OpenAIError, ValueError) as error:
             raise unreachable(error, self._client.base_url) from error
-        if not isinstance(completion, ChatCompletion) or not completion.choices:
-            raise ClientError(
-                "endpoint", f"no chat completion came from {self._client.base_url}: {str(completion)[:200]}"
-            )
-        choice = completion.choices[0]
-        failed = str(choice.finish_reason) == "error"  # a gateway's word: the API has none
-        if failed or not isinstance(choice.message, ChatCompletionMessage):
-            why = (choice.model_extra or {}).get("error")
-            raise ClientError(
-                "endpoint", f"no answer came from {self._client.base_url}: {str(why or completion)[:200]}"
-            )
+        if not isinstance(completion, ChatCompletion):
+            raise no_answer(completion, self._client.base_url)
+        try:
+            return self._read(completion)
+        except ODD as error:
+            raise no_answer(completion, self._client.base_url) from error
+
+    def _read(self, completion: ChatCompletion) -> Reply:
+        """Add the model's turn to the conversation.
+
+        Raises:
+            ContextOverflowError, ClientError: it is an error of a gateway, which sends them with status 200.
+            AttributeError, TypeError, ValueError: the answer has an unexpected shape.
+        """
+        choice = completion.choices[0] if completion.choices else None
+        failed = choice is None or str(choice.finish_reason) == "error"  # a gateway's word: the API has none
+        if choice is None or failed or not isinstance(choice.message, ChatCompletionMessage):
+            why = ((choice or completion).model_extra or {}).get("error")
+            if isinstance(why, dict) and isinstance(why.get("code"), int):
+                raise refusal(why["code"], None, str(why.get("message")), self._key)
+            raise no_answer(why or completion, self._client.base_url)
         calls = self._add(choice.message)
         text, thoughts = texts_of(choice.message.content)
         return Reply(
@@ -111,8 +127,12 @@ class OpenAIChat:
 
     def _add(self, message: ChatCompletionMessage) -> tuple[ToolRequest, ...]:
         """Add the model's turn to the conversation unchanged; return its calls."""
-        turn: dict[str, Any] = {"role": "assistant", "content": message.content}
+        content = message.content
+        if content is None and not message.tool_calls:
+            content = message.refusal or ""  # the API refuses a turn with nothing in it
+        turn: dict[str, Any] = {"role": "assistant", "content": content}
         turn |= {key: text for key in REASONING if (text := _extra(message, key))}
+        turn |= {key: parts for key in SIGNED if (parts := (message.model_extra or {}).get(key))}
         if self._one_action and message.tool_calls:
             turn = {"role": "assistant", "content": None}
         requests = []
@@ -138,10 +158,12 @@ def _extra(message: ChatCompletionMessage, key: str) -> str | None:
 
 
 def _usage(usage: CompletionUsage | None) -> Usage:
-    if usage is None:
+    """Return the usage, which some servers leave out, or send in another form."""
+    if not isinstance(usage, CompletionUsage):
         return Usage()
     details = usage.prompt_tokens_details
-    return Usage(usage.prompt_tokens, usage.completion_tokens, details.cached_tokens if details else None)
+    cached = details.cached_tokens if isinstance(details, PromptTokensDetails) else None
+    return Usage(count(usage.prompt_tokens), count(usage.completion_tokens), count(cached))
 
 
 def _prepare() -> None:

@@ -17,6 +17,8 @@ from mcp_bench.clients.events import ClientError, ErrorKind
 
 REQUEST_SECONDS = 1800.0
 """Timeout for one answer: a local model is slow with a long conversation."""
+ODD = (AttributeError, LookupError, TypeError, ValueError)
+"""What an answer of an unexpected shape raises: the SDKs do not check answers."""
 
 
 @dataclass(frozen=True)
@@ -148,6 +150,16 @@ def unreachable(error: Exception, url: object) -> ClientError:
     return ClientError(
         "endpoint", f"no usable answer from the model endpoint {url}: {type(cause).__name__}: {cause}"
     )
+
+
+def no_answer(got: object, url: object) -> ClientError:
+    """Return the error for an answer that is no turn of a model."""
+    return ClientError("endpoint", f"no answer in the API's form came from {url}: {str(got)[:500]}")
+
+
+def count(value: object) -> int | None:
+    """Return a number of tokens, or None for anything else in its place."""
+    return value if isinstance(value, int) else None
 
 
 def parse_arguments(given: object) -> tuple[dict[str, Any], str | None]:

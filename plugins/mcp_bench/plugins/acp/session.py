@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.plugins.contracts import AgentOutput, Fault, McpServer
-from mcp_bench.plugins.output import ODD, Session, endpoint_fault, not_approved, overflowed
+from mcp_bench.plugins.output import ODD, Session, cut_short, endpoint_fault, not_approved, overflowed
 from mcp_bench.plugins.text_files import json_lines, tail
 from mcp_bench.recorder.trajectory import Usage
 
@@ -228,7 +228,7 @@ def fault(session: AcpSession, answer: str | None, output: AgentOutput, failure:
     if session.failed is not None:
         return refused(session.failed)
     if session.trouble is not None:
-        own = overflowed(session.trouble)
+        own = overflowed(session.trouble) or cut_short(session.trouble)
         return None if own else endpoint_fault(session.trouble)
     if session.error is not None:
         kind = "server_not_connected" if session.error.get("kind") == "mcp" else "bad_option"
@@ -246,7 +246,7 @@ def refused(failed: Mapping[str, Any]) -> Fault | None:
         detail = f"{method}: {error['message']} {json.dumps(error['data'])}"
         if error["code"] == AUTH_REQUIRED or method == "authenticate":
             return Fault(kind="login_missing", detail=detail)
-        if overflowed(detail):
+        if overflowed(detail) or cut_short(detail):
             return None
         return (
             endpoint_fault(detail) if method == "session/prompt" else Fault(kind="bad_option", detail=detail)

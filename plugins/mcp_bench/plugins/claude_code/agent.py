@@ -49,6 +49,8 @@ FIXED = {
 BUILTIN = ("Bash", "Edit", "NotebookEdit", "Read", "Task", "Write")
 """Its own tools that need permission; those that only look need none."""
 WEB = ("WebFetch", "WebSearch")
+OWN_FAILURE = "max_output_tokens"
+"""The `api_error` of a session whose model reached its limit of tokens, in one answer or in all."""
 
 
 class ClaudeCode(CliAgent[ClaudeSession]):
@@ -140,6 +142,8 @@ class ClaudeCode(CliAgent[ClaudeSession]):
             return failed
         result: Mapping[str, Any] = session.result or {}
         if result.get("terminal_reason") == "api_error":
+            if result.get("stop_reason") == "refusal" or result.get("api_error") == OWN_FAILURE:
+                return None
             detail = str(result.get("result"))
             login = "/login" in detail
             return Fault(kind="login_missing", detail=detail) if login else endpoint_fault(detail)

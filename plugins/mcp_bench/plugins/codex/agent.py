@@ -23,7 +23,7 @@ from mcp_bench.plugins.contracts import (
     McpServer,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import ODD, endpoint_fault, overflowed
+from mcp_bench.plugins.output import ODD, cut_short, endpoint_fault, overflowed
 from mcp_bench.plugins.text_files import json_lines, tail
 
 KEY = "CODEX_API_KEY"
@@ -49,9 +49,6 @@ BUILTIN = (
 )
 """Features that are its own tools. Models that Codex knows keep two whatever the configuration says:
 `apply_patch`, which the read-only sandbox refuses, and a script tool without files or network."""
-
-OWN_FAILURE = "max_output_tokens"
-"""In the error of a turn that failed because of the model's output, not because of the endpoint."""
 
 NO_SANDBOX = "danger-full-access"
 
@@ -210,7 +207,7 @@ class Codex(CliAgent[CodexSession]):
             return None
         with suppress(*ODD):
             message = str(last["error"]["message"] if "error" in last else last["message"])
-            if OWN_FAILURE in message or overflowed(message):
+            if cut_short(message) or overflowed(message):
                 return None
             login = "Missing bearer" in message or "codex login" in message
             return Fault(kind="login_missing", detail=message) if login else endpoint_fault(message)

@@ -79,7 +79,9 @@ BUILTIN = (
 MINUTE = 60_000
 """Milliseconds; the limit for the server to start and for its tools to be listed."""
 
-OWN_FAILURE = {"ContextOverflowError", "MessageAbortedError", "MessageOutputLengthError"}
+OWN_FAILURE = {
+    "ContentFilterError", "ContextOverflowError", "MessageAbortedError", "MessageOutputLengthError"
+}  # fmt: skip
 """Errors caused by the model's behaviour, not by the endpoint."""
 
 

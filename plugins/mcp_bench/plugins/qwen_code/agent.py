@@ -56,8 +56,10 @@ MARKERS = ("{{args}}", "!{", "@{")
 """Placeholders that a command file expands."""
 
 NO_LOGIN = re.compile(r"No auth type|Missing API key")
-OWN_END = "Loop detection halted the run"
-"""It noticed that it repeats itself, which is its own failure."""
+OWN_END = re.compile(
+    r"^Loop detection halted the run|Model stream ended (with empty response|after a tool result without)"
+)
+"""It repeats itself, or its model says nothing in a whole answer: its own failure."""
 
 
 class QwenCode(CliAgent[QwenSession]):
@@ -151,7 +153,7 @@ class QwenCode(CliAgent[QwenSession]):
     def fault(self, session: QwenSession, output: AgentOutput, server: McpServer) -> Fault | None:
         if failed := not_connected(session.servers, server) or not_approved(session.denied):
             return failed
-        if not session.error or overflowed(session.error) or session.error.startswith(OWN_END):
+        if not session.error or overflowed(session.error) or OWN_END.search(session.error):
             return None
         if NO_LOGIN.search(session.error):
             return Fault(kind="login_missing", detail=session.error)
