@@ -45,6 +45,16 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
     assert "Cut off: nobody records this run any more" in text
 
 
+def test_an_attempt_whose_referee_died_is_a_failure(bench_home: Path) -> None:
+    """A resumed run marks it as invalid; it never gets an end."""
+    folder = RunFolder.create(run_info())
+    begin(folder, planned())
+    kill(folder)
+    with RunFolder.reopen(folder.path) as again:
+        again.mark_died()
+    assert "referee_died: the referee died before the grade was stored" in client().get("/failures").text
+
+
 @pytest.mark.parametrize("plan", [[planned("first"), planned("second")], []], ids=["recorded", "interactive"])
 def test_what_was_cut_off_runs_on_no_page(plan: list[PlannedEpisode], bench_home: Path) -> None:
     """A referee of interactive use has no plan, and can be killed, too."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import sqlite3
+from collections.abc import Collection
 from contextlib import closing
 from pathlib import Path
 
@@ -75,6 +76,25 @@ def test_new_episodes_are_added_to_the_index(bench_home: Path) -> None:
         assert sorted(found(index, "amber")) == sorted([(first, "result"), (second, "result")])
     remove_run(folder.path)
     assert found(index, "amber") == []
+
+
+def test_deleted_runs_leave_the_index_together(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To remove a run, SQLite reads the whole index."""
+    folders = [record([(planned(), Episode((("look", {}, "amber"),)))])[0] for _ in range(3)]
+    index = SearchIndex(Library())
+    assert len(found(index, "amber")) == 3
+    removals: list[set[str]] = []
+    forget = SearchIndex._forget
+
+    def counted(own: SearchIndex, db: sqlite3.Connection, runs: Collection[str]) -> None:
+        removals.append(set(runs))
+        forget(own, db, runs)
+
+    monkeypatch.setattr(SearchIndex, "_forget", counted)
+    for folder in folders[:2]:
+        remove_run(folder.path)
+    assert len(found(index, "amber")) == 1
+    assert removals == [{folder.path.name for folder in folders[:2]}]
 
 
 def test_the_index_is_private_and_has_no_grades(bench_home: Path) -> None:

@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -108,6 +109,15 @@ def test_a_damaged_run_is_named_and_nothing_half_done_stays(
     assert isinstance(error, StorageError)
     assert two_runs[1].name in str(error)
     assert not [path for path in tmp_path.iterdir() if "all.db" in path.name]
+
+
+def test_a_copy_beside_its_run_is_refused_as_one(
+    invoke: Invoke, two_runs: list[Path], tmp_path: Path
+) -> None:
+    shutil.copytree(two_runs[0], runs_dir() / "run_copy")
+    error = invoke(merge, "--out", tmp_path / "all.db").exception
+    assert isinstance(error, StorageError)
+    assert f"run_copy is a copy of the run {two_runs[0].name} beside it" in str(error)
 
 
 def test_a_run_that_never_began_adds_nothing(invoke: Invoke, two_runs: list[Path], tmp_path: Path) -> None:

@@ -119,6 +119,11 @@ def test_the_frames_of_episodes_that_overlapped_are_found(
     assert [len(found) for found in frames.values()] == [4, 4, 4, 39]
     assert {episode: bodies(run.path, episode) for episode in frames} == frames
     assert len(bodies(run.path, own)) == 4
+    with RunReader(run.path) as reader:
+        reader.find_frames()
+        found = {episode: [body for *_, body in reader.frame_bodies(episode)] for episode in frames}
+        assert found == frames
+        assert list(reader.frame_bodies("ep_without_frames")) == []
 
 
 def test_a_large_frame_and_flags_are_taken_in(run: RunFolder) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -12,9 +13,11 @@ import pytest
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.store import frame_log
 from mcp_bench.servers.contracts import Score
 from mcp_bench.servers.errors import UnknownNameError
-from tests.support.recorded import Episode, planned, record
+from tests.support import recorded as recording
+from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
 
@@ -74,3 +77,40 @@ def test_an_unknown_episode_is_named(name: str, recorded: tuple[RunFolder, str])
             getattr(reader, name)("ep_none")
         assert reader.calls("ep_none") == reader.assertions("ep_none") == []
         assert reader.metrics("ep_none") == {}
+
+
+def test_a_search_for_frames_reads_few_others(bench_home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is no index of frames by episode. Every episode is scanned at its end."""
+    assert search_steps(60, monkeypatch)[-1] < 1.2 * search_steps(20, monkeypatch)[-1]
+
+
+def test_one_pass_finds_the_frames_of_all(bench_home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`mcp-bench scan` reads those of every episode."""
+    steps = search_steps(60, monkeypatch, at_once=True)
+    assert max(steps) < 1.2 * min(steps), steps
+
+
+def search_steps(count: int, monkeypatch: pytest.MonkeyPatch, *, at_once: bool = False) -> list[int]:
+    """Return how many steps SQLite takes to find the frames of each episode of a run.
+
+    The episodes begin a long time after each other. The frames of all are found beforehand with `at_once`.
+    """
+    clock = itertools.count(1)
+    for module in (frame_log, recording):
+        monkeypatch.setattr(module, "now_us", lambda: 100_000_000 * next(clock))
+    slots = [planned(repeat=repeat) for repeat in range(count)]
+    with RunFolder.create(run_info(*slots)) as folder:
+        episodes = [play(folder, slot, Episode()) for slot in slots]
+    found: list[int] = []
+
+    def step() -> None:
+        found[-1] += 1
+
+    with RunReader(folder.path) as reader:
+        if at_once:
+            reader.find_frames()
+        reader._connection.set_progress_handler(step, 1)
+        for episode in episodes:
+            found.append(0)
+            assert len(list(reader.frame_bodies(episode))) == 2
+    return found

@@ -272,6 +272,33 @@ def test_two_episodes_at_once_do_not_mix(folder: RunFolder) -> None:
     assert [c.text for c in folder.recording.recorded_calls(second)] == ["second"]
 
 
+def test_the_end_of_an_episode_reads_no_other_episode(folder: RunFolder) -> None:
+    """Frames have no index by episode, and a proxy's run can have thousands of sessions."""
+    steps: list[int] = []
+    for number in range(40):
+        episode = begin(folder, planned(repeat=number + 1), tools=[])
+        folder.recording.store_frame(
+            episode, 1, "client", line({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+        )
+        listed = {"tools": [{"name": f"t{number}"}]}
+        folder.recording.store_frame(
+            episode, 1, "server", line({"jsonrpc": "2.0", "id": 1, "result": listed})
+        )
+        for call in range(2, 12):
+            folder.recording.store_frame(episode, 1, "client", request(call, "t", {}))
+        steps.append(0)
+
+        def count() -> None:
+            steps[-1] += 1
+
+        folder.recording.writer.connection.set_progress_handler(count, 10)
+        folder.recording.end_episode(episode, EpisodeEnd(ended_us=now_us()), [])
+        folder.recording.writer.connection.set_progress_handler(None, 0)
+        (tools,) = rows(folder, "SELECT tools FROM episodes WHERE id = ?", episode)[0]
+        assert json.loads(tools)[0]["function"]["name"] == f"t{number}"
+    assert max(steps) < 1.5 * steps[0], steps
+
+
 @pytest.mark.parametrize("field", ["content", "reasoning", "answer", "invalid_detail"])
 def test_a_lone_surrogate_ends_no_run(folder: RunFolder, episode: str, field: str) -> None:
     odd = {field: "a\ud800b"}

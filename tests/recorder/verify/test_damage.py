@@ -20,7 +20,10 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.store.keys import Key
 from mcp_bench.recorder.verify.resume import resume
+from mcp_bench.recorder.verify.verify import Verdict
+from mcp_bench.recorder.verify.verify import verify as verify_run
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.home import home
 from tests.support.recorded import Episode, planned, play, record, run_info
@@ -148,6 +151,25 @@ def test_resume_is_advised_only_where_it_works(invoke: Invoke) -> None:
     )
     with pytest.raises(StorageError):
         resume(run.id)
+
+
+def test_only_the_newest_unfinished_runs_are_checked(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To verify a run takes many times as long as to report it."""
+    runs = [started().path.name for _ in range(5)]
+    checked: list[str] = []
+
+    def check(path: Path, key: Key | None) -> Verdict:
+        checked.append(path.name)
+        return verify_run(path, key)
+
+    monkeypatch.setattr("mcp_bench.recorder.verify.damage.verify", check)
+    monkeypatch.setattr("mcp_bench.recorder.cli.report.SHOWN", 3)
+    shown = invoke(report).stderr
+    assert checked == runs[:1:-1]
+    assert [run in shown for run in runs] == [False, False, True, True, True]
+    assert "2 older runs are not complete, too: `mcp-bench show` lists them" in shown
+    monkeypatch.setattr("mcp_bench.recorder.cli.report.CHECKED_BYTES", 0)
+    assert invoke(report).stderr == shown and len(checked) == 3
 
 
 @pytest.mark.parametrize("broken", [b"", b"garbage\n" * 99, b'0123456789abcdef ["frame", 9]\n123'])

@@ -12,6 +12,7 @@ from mcp_bench.bridge.viewer.words import ENDS, INVALID
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.scores.totals import finished
 
 KINDS = {
     "invalid": "Invalid: nothing about the agent",
@@ -39,7 +40,7 @@ def groups(library: Library, paths: Sequence[Path]) -> list[tuple[str, list[Grou
     found: dict[tuple[str, str], Group] = {}
     for path in paths:
         try:
-            episodes = [one for one in library.episodes(path) if one.ended_us and not one.strict]
+            episodes = [one for one in library.episodes(path) if finished(one) and not one.strict]
             with RunReader(path) as reader:
                 for episode in episodes:
                     for kind, what in dict.fromkeys(_reasons(reader, episode)):

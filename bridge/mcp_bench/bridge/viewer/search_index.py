@@ -165,7 +165,7 @@ class SearchIndex:
     def _update_with(self, db: sqlite3.Connection) -> None:
         known = dict(db.execute("SELECT id, signature FROM runs"))
         paths = {path.name: path for path in self._library.paths()}
-        for gone in known.keys() - paths.keys():
+        if gone := known.keys() - paths.keys():
             self._forget(db, gone)
         changed = [
             (path, text) for name, path in paths.items() if known.get(name) != (text := repr(signature(path)))
@@ -180,10 +180,14 @@ class SearchIndex:
             db.commit()
         self.left, self.unreadable = 0, unreadable
 
-    def _forget(self, db: sqlite3.Connection, run: str) -> None:
-        db.execute("DELETE FROM texts WHERE run = ?", [run])
-        db.execute("DELETE FROM episodes WHERE run = ?", [run])
-        db.execute("DELETE FROM runs WHERE id = ?", [run])
+    def _forget(self, db: sqlite3.Connection, runs: Collection[str]) -> None:
+        """Remove runs, all at once: the texts have no index by run, so each removal reads all of them."""
+        listed = json.dumps(list(runs))
+        for table, column in (("texts", "run"), ("episodes", "run"), ("runs", "id")):
+            db.execute(
+                f"DELETE FROM {table} WHERE {column} IN (SELECT value FROM json_each(?))",  # noqa: S608
+                [listed],
+            )
         db.commit()
 
     def _add(self, db: sqlite3.Connection, path: Path) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 BY = "agent,model,benchmark,split"
 SCORE = "score"
 """What `--compare` can be by, besides groups."""
+SHOWN = 10
+"""Runs that are not complete, as many as are listed."""
+CHECKED_BYTES = 16 << 20
+"""Of their databases: so much is verified, the newest first, before it is advised to resume one. It takes a
+second, and `record --resume` verifies its run in any case."""
 
 EPILOG = """\b
 Examples:
@@ -77,7 +82,7 @@ def report(
     runs: tuple[str, ...], run_tags: tuple[str, ...], matrix: str | None, by: str,
     compare: tuple[str, str] | None, html: Path | None, loop: Path | None, viewer: str | None, as_json: bool,
 ) -> None:  # fmt: skip
-    """Show scores and their confidence intervals, time, tokens and cost.
+    """Show scores with intervals, time, tokens and cost.
 
     A line above the table has what all rows share; columns without any value are left out. `time` is the mean
     of valid episodes, `per solved` the cost divided by the number of strictly solved episodes.
@@ -100,9 +105,9 @@ def report(
     from mcp_bench.recorder.runs.matrix import runs_of_matrix
     from mcp_bench.recorder.scores.conditions import CONDITIONS
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
-    from mcp_bench.recorder.verify.damage import EmptyRunError, readable, why_not_resumed
+    from mcp_bench.recorder.verify.damage import EmptyRunError, readable
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize, sanitize_line
+    from mcp_bench.servers.sanitize import sanitize
 
     if matrix is not None:
         runs = (*runs, *runs_of_matrix(matrix))
@@ -128,16 +133,31 @@ def report(
             _compare(episodes, compare, names, as_json, by_score=by_score)
         elif not _report(episodes, names, as_json) and not (as_json or unfinished or unreadable):
             click.echo(NOTHING)
-    folders = {path.name: path for path in paths}
-    for run in unfinished:
-        why = why_not_resumed(folders[run.id]) if run.id in folders else None
-        advice = why or f"mcp-bench record --resume {run.id}"
-        text = f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
-        click.echo(sanitize_line(f"{text} ({advice})"), err=True)
+    _list_unfinished(unfinished, {path.name: path for path in paths})
     for problem in unreadable:
         click.echo(sanitize(f"Left out: {problem}"), err=True)
     if not all(isinstance(problem, EmptyRunError) for problem in unreadable):
         sys.exit(1)
+
+
+def _list_unfinished(runs: Sequence[RunSummary], folders: Mapping[str, Path]) -> None:
+    """List the newest of the runs that are not complete on stderr, with how to complete them."""
+    from mcp_bench.recorder.verify.damage import size, why_not_resumed
+    from mcp_bench.servers.sanitize import sanitize_line
+
+    spare, lines = CHECKED_BYTES, []
+    for run in reversed(runs[-SHOWN:]):
+        why = None
+        if path := folders.get(run.id):
+            checked = size(path) <= spare
+            spare -= size(path) if checked else 0
+            why = why_not_resumed(path, rows=checked)
+        text = f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
+        lines.append(f"{text} ({why or f'mcp-bench record --resume {run.id}'})")
+    if (older := len(runs) - len(lines)) > 0:
+        lines.append(f"{older} older runs are not complete, too: `mcp-bench show` lists them")
+    for line in reversed(lines):
+        click.echo(sanitize_line(line), err=True)
 
 
 def _page(

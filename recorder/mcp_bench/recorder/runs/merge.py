@@ -13,6 +13,7 @@ from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.runs.annotations import read_annotations
+from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
@@ -52,7 +53,8 @@ def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object
 
     Raises:
         WrongUseError: `out` exists, or its folder does not.
-        StorageError: a run cannot be read, or `out` cannot be written; then no file is created.
+        StorageError: a run cannot be read or is a copy of another one, or `out` cannot be written; then no
+            file is created.
     """
     if out.exists():
         raise WrongUseError(f"{out} exists: name a new file, or remove it first")
@@ -120,6 +122,7 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
         )
     if not row:
         return counts
+    check_no_copy(run, row[0])
     for name, tables in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
         path = run / name
         if not path.exists():

@@ -354,7 +354,8 @@ class RunReader(RunDatabase):
         Frames of `LARGE` bytes or more (see `frames.body`) come in overlapping pieces.
         """
         with self._reading():
-            yield from episode_rows.frame_bodies(self._connection, episode)
+            within = None if self._frame_places is None else self._frame_places.get(episode, (1, 0))
+            yield from episode_rows.frame_bodies(self._connection, episode, within)
 
     def final_state(self, episode: str) -> Any:
         """Return the state that was graded; None without a grade."""

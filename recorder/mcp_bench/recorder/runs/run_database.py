@@ -12,7 +12,7 @@ from typing import Any, Self, TypeVar
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
-from mcp_bench.recorder.store import schema
+from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 
 _T = TypeVar("_T")
@@ -30,6 +30,7 @@ class RunDatabase:
         self.path = path
         self._file = path / RECORDINGS
         self._grade_tables: set[str] = set()
+        self._frame_places: dict[str, tuple[int, int]] | None = None
         take_in_left(path)
         self._connection = open_reader(self._file, schema.recordings)
         try:
@@ -75,6 +76,11 @@ class RunDatabase:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def find_frames(self) -> None:
+        """Find the frames of all episodes in one pass, so that `frame_bodies` of each need not search."""
+        with self._reading():
+            self._frame_places = {} if self.empty else episode_rows.frame_places(self._connection)
 
     def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
         if self.empty:

@@ -51,6 +51,7 @@ def rescan(path: Path) -> Rescan:
     found = Rescan(path.name)
     scans: dict[str, Scan] = {}
     with RunReader(path) as reader:
+        reader.find_frames()
         for episode in map(reader.episode, reader.episode_ids()):
             if episode.ended_us is None:
                 continue
@@ -60,6 +61,5 @@ def rescan(path: Path) -> Rescan:
             if now.verdict != episode.taint:
                 found.changed[episode.id] = (episode.taint, now.verdict)
     with RunFolder.reopen(path) as folder:
-        for name, verdict in scans.items():
-            folder.grades.put_scan(name, verdict, now_us())
+        folder.grades.put_scans(scans, now_us())
     return found

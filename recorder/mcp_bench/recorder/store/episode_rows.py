@@ -25,7 +25,9 @@ OVERLAP = 4096
 CLOCK_STEP_US = 60_000_000
 """The clock may be set back by this much during a run."""
 NEIGHBOURS = 8
-"""Episodes that ended before another one, whose seals are read to find that one's frames."""
+"""Episodes that ended before another one began, whose seals are read to find that one's frames."""
+_NO_END = (1 << 63) - 1
+"""The largest number that a frame can have."""
 IMAGE = "[image: "
 """Texts of results with images contain it."""
 _MESSAGES = TypeAdapter(list[Message])
@@ -179,13 +181,22 @@ def read_messages(connection: sqlite3.Connection, episode: str) -> list[Message]
     )
 
 
-def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple[int, str, bytes]]:
-    """Yield `(number, sender, bytes)` of an episode's frames. Large frames come in overlapping pieces."""
+def frame_bodies(
+    connection: sqlite3.Connection, episode: str, within: tuple[int, int] | None = None
+) -> Iterator[tuple[int, str, bytes]]:
+    """Yield `(number, sender, bytes)` of an episode's frames. Large frames come in overlapping pieces.
+
+    Args:
+        connection: to the recordings.
+        episode: its id.
+        within: the numbers of its first and last frame, if they are known: see `frame_places`.
+    """
+    first, last = within or (_first_frame(connection, episode), _NO_END)
     is_large = f"typeof(body) = 'blob' AND length(body) >= {LARGE}"
     rows = connection.execute(
         f"SELECT id, direction, CASE WHEN {is_large} THEN NULL ELSE body END FROM frames"  # noqa: S608
-        " WHERE id >= ? AND episode = ? ORDER BY id",
-        [_first_frame(connection, episode), episode],
+        " WHERE id BETWEEN ? AND ? AND episode = ? ORDER BY id",
+        [first, last, episode],
     )
     for number, sender, body in rows:
         if body is not None:
@@ -195,6 +206,18 @@ def frame_bodies(connection: sqlite3.Connection, episode: str) -> Iterator[tuple
             for begin in range(0, len(blob), CHUNK):
                 blob.seek(begin)
                 yield number, sender, blob.read(CHUNK + OVERLAP)
+
+
+def frame_places(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
+    """Return the numbers of the first and last frame of each episode that has frames.
+
+    One pass over all frames is worth it before those of many episodes are read: without an end, each search
+    reads all later frames, since there is no index by episode.
+    """
+    rows = connection.execute(
+        "SELECT episode, min(id), max(id) FROM frames WHERE episode IS NOT NULL GROUP BY episode"
+    )
+    return {episode: (first, last) for episode, first, last in rows}
 
 
 def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
@@ -209,7 +232,9 @@ def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
     own = _sealed_frames(connection, "id = ?", episode)
     before = _sealed_frames(
         connection,
-        "ended_us < (SELECT started_us FROM episodes WHERE id = ?) - ? ORDER BY ended_us DESC LIMIT ?",
+        # ids are in the order of their beginnings, and have an index
+        "id < ? AND ended_us < (SELECT started_us FROM episodes WHERE id = ?) - ? ORDER BY id DESC LIMIT ?",
+        episode,
         episode,
         CLOCK_STEP_US,
         NEIGHBOURS,
@@ -230,16 +255,20 @@ def _sealed_frames(connection: sqlite3.Connection, where: str, *parameters: obje
     return found
 
 
-def listed_tools(connection: sqlite3.Connection, episode: str) -> list[ToolSchema]:
-    """Return the tools in a server's answers to `tools/list`, each in its last version."""
-    # CROSS JOIN keeps SQLite from scanning all requests for each answer
+def listed_tools(connection: sqlite3.Connection, episode: str, after: int) -> list[ToolSchema]:
+    """Return the tools in a server's answers to `tools/list`, each in its last version.
+
+    Only frames behind the number `after` are searched: there is no index by episode.
+    """
+    # CROSS JOIN keeps SQLite from scanning all requests for each answer, and the + from making an index of
+    # all frames for this one query
     rows = connection.execute(
         "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
-        " ON answer.episode = ask.episode AND answer.connection = ask.connection AND answer.id > ask.id"
-        " AND answer.direction = 'server' AND answer.kind = 'response' AND answer.rpc_id = ask.rpc_id"
-        " WHERE ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
+        " ON answer.id > ask.id AND +answer.episode = ask.episode AND +answer.connection = ask.connection"
+        " AND +answer.direction = 'server' AND +answer.kind = 'response' AND +answer.rpc_id = ask.rpc_id"
+        " WHERE ask.id > ? AND ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
         " ORDER BY answer.id",
-        [episode],
+        [after, episode],
     )
     tools: dict[str, ToolSchema] = {}
     for (body,) in rows:

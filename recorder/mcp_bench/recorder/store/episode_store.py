@@ -44,6 +44,8 @@ class EpisodeStore:
         self._frames = frames
         self._signer = frames.signer
         self._info: RunInfo | None = None
+        self._began_after: dict[str, int] = {}
+        """The newest frame when an episode began: its own frames follow. Only those that have not ended."""
         self._flags: Counter[tuple[str | None, FlagKind]] = Counter()
         self._flags_lock = threading.Lock()
 
@@ -109,7 +111,9 @@ class EpisodeStore:
         row["source"] = None if start.source is None else jsonrpc.dumps(start.source)
         row["tools"] = jsonrpc.dumps([tool.model_dump() for tool in start.tools])
         row["run"] = self.info().id
+        after = self._frames.last
         self._insert("episodes", row)
+        self._began_after[start.id] = after
 
     def end(self, episode: str, end: EpisodeEnd, messages: Sequence[Message]) -> None:
         """Store how an episode ended and its conversation, and seal both. Settle its open calls.
@@ -131,15 +135,17 @@ class EpisodeStore:
             if not changed:
                 raise StorageError(f"{self._frames.path}: there is no open episode {episode} to end")
             episode_rows.write_messages(db, episode, messages)
-            # an imported episode has no server that could have listed tools, and the search is slow
+            # an imported episode has no server that could have listed tools
             if db.execute(
                 "SELECT 1 FROM episodes WHERE id = ? AND tools = '[]' AND source IS NULL", [episode]
             ).fetchone():
-                tools = [tool.model_dump() for tool in episode_rows.listed_tools(db, episode)]
+                after = self._began_after.get(episode, 0)
+                tools = [tool.model_dump() for tool in episode_rows.listed_tools(db, episode, after)]
                 db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (jsonrpc.dumps(tools), episode))
             tag_rows(db, self._signer, "messages", "episode = ?", episode)
             tag_rows(db, self._signer, "episodes", "id = ?", episode)
             seal_episode(db, self._signer, episode)
+        self._began_after.pop(episode, None)
 
     def mark_died(self, done: Collection[str]) -> list[str]:
         """Mark the valid episodes that are not in `done` as invalid, since their referee died.
@@ -198,7 +204,7 @@ class EpisodeStore:
     def listed_tools(self, episode: str) -> list[ToolSchema]:
         """Return the tools that the server of an episode listed."""
         with self._frames.reading() as db:
-            return episode_rows.listed_tools(db, episode)
+            return episode_rows.listed_tools(db, episode, self._began_after.get(episode, 0))
 
     # Flags ---------------------------------------------------------------------------------------
 

@@ -123,6 +123,12 @@ class FrameLog:
 
     # Frames --------------------------------------------------------------------------------------
 
+    @property
+    def last(self) -> int:
+        """The number of the newest frame; 0 without frames."""
+        with self._lock:
+            return self._last_frame
+
     async def store(
         self, episode: str | EpisodeOf | None, connection: int, direction: Direction, bodies: Sequence[Body]
     ) -> list[jsonrpc.Frame]:

@@ -149,17 +149,23 @@ class SealedGrades:
 
     def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
         """Store the verdict on an episode that has ended; it replaces an earlier one."""
-        row = (
-            episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
-            self._sealed(episode),
-        )  # fmt: skip
+        self.put_scans({episode: scan}, scanned_us)
+
+    def put_scans(self, scans: Mapping[str, Scan], scanned_us: int) -> None:
+        """Store the verdicts on episodes in one commit, as `put_scan` does."""
+        stored = [
+            (episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
+             self._sealed(episode))
+            for episode, scan in scans.items()
+        ]  # fmt: skip
         with self._changing() as db:
-            db.execute(
+            db.executemany(
                 "INSERT OR REPLACE INTO scans (episode, verdict, evidence, scanner_version, scanned_us,"
                 " recording) VALUES (?, ?, ?, ?, ?, ?)",
-                row,
+                stored,
             )
-            tag_rows(db, self._signer, "scans", "episode = ?", episode)
+            for episode in scans:
+                tag_rows(db, self._signer, "scans", "episode = ?", episode)
 
     def drop_scans(self, episodes: Iterable[str]) -> None:
         """Remove the verdicts on episodes. `mcp-bench scan` can give them again."""

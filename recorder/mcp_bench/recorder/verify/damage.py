@@ -91,16 +91,27 @@ def nothing_in(path: Path) -> StorageError | None:
     return described(verify(path, _key_of(path)))
 
 
-def why_not_resumed(path: Path) -> str | None:
-    """Return why a run cannot be resumed, or None if nothing of it stands against that."""
+def why_not_resumed(path: Path, *, rows: bool = True) -> str | None:
+    """Return why a run cannot be resumed, or None if nothing of it stands against that.
+
+    Args:
+        path: the folder of the run.
+        rows: whether to check every row. Otherwise `record --resume` finds what was changed.
+    """
     if is_being_written(path):
         return "it is being recorded"
-    verdict = verify(path, _key_of(path))
-    if verdict.state not in ("verified", "open"):
-        return f"{in_words(verdict)}. See `mcp-bench verify {path.name}`"
+    if rows:
+        verdict = verify(path, _key_of(path))
+        if verdict.state not in ("verified", "open"):
+            return f"{in_words(verdict)}. See `mcp-bench verify {path.name}`"
     if not (path / GRADES).exists():
         return f"{GRADES} is missing: put it back"
     return None
+
+
+def size(path: Path) -> int:
+    """Return the bytes of a run's databases."""
+    return sum(file.stat().st_size for name in (RECORDINGS, GRADES) if (file := path / name).exists())
 
 
 def described(verdict: Verdict) -> StorageError:
