@@ -18,6 +18,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from mcp_bench.servers.errors import MissingDependencyError
+from mcp_bench.servers.extras import install_extra
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -55,7 +56,7 @@ def from_environment(environ: Mapping[str, str] = os.environ) -> Observer | None
     except ModuleNotFoundError as error:
         raise MissingDependencyError(
             f"cannot send telemetry to {endpoint}: the Python package {error.name!r} is not installed. "
-            "Install mcp-bench-kit[otel], or unset OTEL_EXPORTER_OTLP_ENDPOINT"
+            f"Type {install_extra('otel')}, or unset OTEL_EXPORTER_OTLP_ENDPOINT"
         ) from error
     # "true" is an older value; "event_only" and "no_content" keep content out of spans
     capture = environ.get(CAPTURE, "").lower() in ("true", "span_only", "span_and_event")

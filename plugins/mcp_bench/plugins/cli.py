@@ -21,7 +21,7 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with each agent's options.")
 def agents(as_json: bool) -> None:
-    """List the agents: installed or not, what each can do, how to install it."""
+    """List the agents, what each can do, and how to install it."""
     from mcp_bench.servers.registry import registered
     from mcp_bench.servers.sanitize import sanitize_line
 

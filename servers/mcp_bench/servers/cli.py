@@ -37,7 +37,7 @@ SHOWN = 5
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def benchmarks(ctx: click.Context, as_json: bool) -> None:
-    """List the benchmarks, and install those that need an environment of their own."""
+    """List the benchmarks. Install those that need an environment of their own."""
     if ctx.invoked_subcommand is None:
         listing(as_json)
 
@@ -111,7 +111,7 @@ def tasks(
     benchmark: str, split: str | None, tags: tuple[str, ...], path: str | None, limit: int | None, ids: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """List the tasks of BENCHMARK, and say which of them cannot run on this machine."""
+    """List the tasks of BENCHMARK. Say which of them cannot run on this machine."""
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.tagged import tagged

@@ -8,11 +8,14 @@ import sys
 import tomllib
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from mcp_bench.bridge.cli.root import root
-from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS
+from mcp_bench.bridge.cli.root import SECTIONS, root
+from mcp_bench.bridge.cli.short_help import SHORT_HELP
+from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
+from mcp_bench.servers.registry import load, registered
 from tests.support import ROOT
 from tests.support.doctor_machine import program
 from tests.support.plain_install import hide
@@ -138,11 +141,30 @@ def test_the_lines_of_help_are_up_to_date() -> None:
     assert (ROOT / "bridge/mcp_bench/bridge/cli/short_help.py").read_text() == made.stdout, "run `make docs`"
 
 
+def test_help_shows_every_command_in_one_line_below_a_title() -> None:
+    shown = CliRunner().invoke(root, ["--help"], terminal_width=80).output
+    own = sorted(name for name, point in registered("command").items() if point.value in SHORT_HELP)
+    assert sorted(" ".join(SECTIONS.values()).split()) == own
+    for name in own:
+        text = SHORT_HELP[registered("command")[name].value]
+        assert not text.endswith("..."), f"{name}: shorten the first sentence"
+        assert re.search(rf"^  {name} +{re.escape(text)}$", shown, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", ["record", "export", "improve", "loop"])
+def test_the_sections_of_a_large_command_name_all_its_options(name: str) -> None:
+    shown = CliRunner().invoke(root, [name, "--help"], terminal_width=80).output
+    listed = re.findall(r"^  (?:-h, )?--([a-z-]+)", shown, re.MULTILINE)
+    options = [option for option in load("command", name).params if isinstance(option, click.Option)]
+    assert sorted(listed) == sorted({option.opts[-1].removeprefix("--") for option in options} | {"help"})
+    assert shown.split("\nOther:\n")[1].split("\n\n")[0].strip().startswith("-h, --help")
+
+
 def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path) -> None:
     hide(bench, tmp_path / "hidden", {TRAINER})
     for line in ("train sft recipe --data x", "loop --help", "ablate", "serve-model x"):
         done = bench.run(*line.split(), code=1)
-        needs = f"Error: '{line.split()[0]}' needs {TRAINER}. Install it: pip install ./trainer"
+        needs = f"Error: '{line.split()[0]}' needs {TRAINER}. Install it: {install_trainer()}"
         assert done.stderr.startswith(needs), done.stderr
     assert "did you mean train?" in bench.run("trian", code=2).stderr
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.servers.extras import install_extra, install_trainer
 from mcp_bench.servers.registry import load
 from tests.support.agents.node_clis import NODE, node_environ
 from tests.support.doctor_machine import Listener, program, third_party
@@ -355,9 +356,9 @@ def test_a_plain_install_is_well_and_names_its_extras(
     found = findings(result, "extras")
     assert {row["level"] for row in found.values()} == {"info"}
     assert found["report"]["text"] == "matplotlib is not installed; only report --html needs it"
-    assert found["report"]["advice"] == "pip install 'mcp-bench-kit[report]'"
+    assert found["report"]["advice"] == install_extra("report")
     assert "train, export-model, serve-model, loop, ablate" in found["trainer"]["text"]
-    assert "pip install ./trainer" in found["trainer"]["advice"]
+    assert found["trainer"]["advice"] == install_trainer()
     assert "info     report: " in done.stdout
 
 
@@ -366,5 +367,5 @@ def test_telemetry_that_cannot_be_sent_is_a_problem(bench, tmp_path: Path) -> No
     bench.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = "http://127.0.0.1:4318"
     result = document(bench, "noop", code=1)
     row = findings(result, "extras")["otel"]
-    assert row["level"] == "problem" and "mcp-bench-kit[otel]" in row["advice"]
+    assert row["level"] == "problem" and install_extra("otel") in row["advice"]
     assert findings(result, "extras")["report"]["level"] == "info"

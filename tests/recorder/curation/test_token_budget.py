@@ -17,6 +17,7 @@ from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.curation.tokens import MARKUP
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.extras import install_extra
 from tests.support.recorded import TOOL, Episode, planned, record
 
 pytestmark = pytest.mark.system
@@ -85,4 +86,4 @@ def test_a_missing_library_is_reported_with_its_install(tmp_path: Path) -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path, timeout=120
     )
     assert done.returncode == 1
-    assert "pip install 'mcp-bench-kit[tokenizers]'" in done.stderr
+    assert install_extra("tokenizers") in done.stderr

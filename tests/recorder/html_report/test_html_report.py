@@ -18,6 +18,7 @@ from mcp_bench.recorder.html_report.lines import draw_lines
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Line, LineChart, Score, Table
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
+from mcp_bench.servers.extras import install_extra, install_trainer
 from mcp_bench.servers.grading import Score as MeasuredScore
 from tests.support.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
@@ -352,11 +353,11 @@ def test_a_missing_package_is_named(
     monkeypatch.setitem(sys.modules, name, None)
     result = invoke(report, "--html", tmp_path / "r.html")
     assert isinstance(result.exception, MissingDependencyError)
-    assert f"package {name}: pip install 'mcp-bench-kit[report]'" in str(result.exception)
+    assert f"package {name}: {install_extra('report')}" in str(result.exception)
 
 
 def test_a_loop_needs_the_trainer(invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mcp_bench.servers.registry.registered", lambda kind: {})
     result = invoke(report, "--html", tmp_path / "r.html", "--loop", tmp_path)
     assert isinstance(result.exception, MissingDependencyError)
-    assert "pip install ./trainer" in str(result.exception)
+    assert install_trainer() in str(result.exception)

@@ -41,12 +41,13 @@ def best_of(
     runs: tuple[str, ...], run_tags: tuple[str, ...], n: int, splits: tuple[str, ...], out: Path | None,
     as_json: bool, **judge: Any,
 ) -> None:  # fmt: skip
-    """Choose one of N recorded attempts at each task without its grade, and measure the choice.
+    """Choose one of several attempts, without their grades.
 
-    By default, the choice is the earliest attempt with the final state that most attempts reached, or with
-    the answer that most gave if all left the same state. With --judge-model, a model reads the attempts. The
-    grades then say how often the choice was right, beside a single attempt and beside the best one. N
-    attempts cost N times as much: the tokens are printed, too.
+    The attempts were recorded, and the choice is measured. By default, the choice is the earliest attempt
+    with the final state that most attempts reached, or with the answer that most gave if all left the same
+    state. With --judge-model, a model reads the attempts. The grades then say how often the choice was right,
+    beside a single attempt and beside the best one. N attempts cost N times as much: the tokens are printed,
+    too.
     """
     import os
     from tempfile import TemporaryFile

@@ -33,7 +33,7 @@ WIDTH = max(map(len, COLOURS))
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def check_benchmark(benchmark: str, limit: int, seed: int, as_json: bool) -> None:
-    """Check whether the tasks and grades of BENCHMARK can be trusted.
+    """Check whether BENCHMARK's grades can be trusted.
 
     Records the oracle, an agent that does nothing and one that calls tools at random, over MCP and in a
     temporary home. Checks that references solve their tasks and doing nothing does not, that episodes replay

@@ -31,7 +31,7 @@ A file, mcp-bench.toml in a project or ~/.config/mcp-bench/config.toml for yours
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def config(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
-    """Show the defaults of options: from files, the environment, or built in.
+    """Show the defaults of options, and where they are from.
 
     The command line comes first, then the environment, then the project's file, then your own file. A
     project's file is mcp-bench.toml, or the table [tool.mcp-bench] of pyproject.toml, in the working folder

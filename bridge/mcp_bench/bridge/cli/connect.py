@@ -35,9 +35,10 @@ Many agents have a command that adds it, for example:
 def connect(
     benchmark: str, entry: str | None, split: str | None, tasks: tuple[str, ...], seed: int, limit: int | None
 ) -> None:
-    """Connect an agent to the referee, as an MCP server for benchmark B (default: saasworld-api).
+    """Connect an agent to the referee, as an MCP server.
 
-    Starts a referee if none is running. It exits after an hour without clients.
+    Serves the tasks of benchmark B (default: saasworld-api). Starts a referee if none is running. It exits
+    after an hour without clients.
     """
     from mcp_bench.bridge.interactive.control import join, relay
     from mcp_bench.bridge.interactive.paths import RefereePaths

@@ -40,7 +40,7 @@ COLOURS = {"ok": "green", "info": "cyan", "hint": "yellow", "unset": "yellow", "
 def doctor(
     agents: tuple[str, ...], base_url: str | None, agent_command: str | None, timeout: float, as_json: bool
 ) -> None:
-    """Check this machine, the benchmarks and the agents, and suggest fixes.
+    """Check this machine, benchmarks and agents. Suggest fixes.
 
     With names, check this machine and the named agents only.
 

@@ -50,10 +50,10 @@ def experience(
     max_sessions: int,
     max_body: int,
 ) -> None:
-    """Serve the recordings to an agent that learns from them: scores, conversations, failures, search.
+    """Serve the recordings to an agent that learns from them.
 
-    It shows episodes of the split train. Of dev it shows totals, rounded to a standard error; of test and of
-    private splits, nothing.
+    Its tools show scores, conversations and failures, and search. It shows episodes of the split train. Of
+    dev it shows totals, rounded to a standard error; of test and of private splits, nothing.
     """
     import anyio
 

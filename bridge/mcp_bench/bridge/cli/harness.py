@@ -31,7 +31,7 @@ Examples:
 
 @click.group(epilog=EPILOG)
 def harness() -> None:
-    """Make edits of a harness from recordings, and measure what its parts are worth.
+    """Edit a harness from recordings, and measure its parts.
 
     Each edit is a new folder, made from graded episodes of the split train only. Measure it before you use
     it: mcp-bench record --harness FOLDER --split dev.

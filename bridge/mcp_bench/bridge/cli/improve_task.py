@@ -19,7 +19,7 @@ Examples:
 
 @click.group(name="improve-task")
 def improve_task() -> None:
-    """Improvement tasks of your own."""
+    """Try improvement tasks of your own."""
 
 
 @improve_task.command(epilog=EPILOG)

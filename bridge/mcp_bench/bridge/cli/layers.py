@@ -22,11 +22,12 @@ Examples:
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def layers(remove: bool, days: float | None, as_json: bool) -> None:
-    """List or remove the built files of tasks that sandboxes begin with.
+    """List or remove the built files of tasks.
 
-    The first episode of a `harbor` task follows its Dockerfile and keeps the files; the next ones begin with
-    them. Another Dockerfile, other files that it copies or another base make another layer. Those not
-    used for 30 days are removed, and the longest unused ones when all have more than MCP_BENCH_LAYERS_MIB.
+    Sandboxes begin with them. The first episode of a `harbor` task follows its Dockerfile and keeps the
+    files; the next ones begin with them. Another Dockerfile, other files that it copies or another base make
+    another layer. Those not used for 30 days are removed, and the longest unused ones when all have more than
+    MCP_BENCH_LAYERS_MIB.
     """
     from mcp_bench.bridge.sandbox import kept_layers
     from mcp_bench.servers.errors import WrongUseError

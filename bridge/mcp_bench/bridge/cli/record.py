@@ -26,6 +26,7 @@ from mcp_bench.bridge.cli.options import (
 from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
+from mcp_bench.servers.option_sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.run.choices import Choices
@@ -35,6 +36,18 @@ DEFAULT_TIMEOUT = 900.0
 AGAIN = ("max_cost", "run_tags", "note", "base_url")
 """What can be given with --resume."""
 
+SECTIONS = {
+    "Agent": "agent model base-url agent-option agent-command harness tools home capture-llm",
+    "Tasks": "benchmark path split task tag limit repeat seed server prompt prompt-file",
+    "Models that play a part in a world": (
+        "user-model user-base-url judge-model judge-base-url opponent-model opponent-base-url prices"
+        " role-limit"
+    ),
+    "Limits": "timeout max-calls max-cost retries retry-wait agent-limit",
+    "Isolation": "isolation require-isolation sandbox",
+    "Processes and machines": "jobs referees ray address",
+    "The run": "run-tag note durability resume config config-schema dry-run json",
+}
 EPILOG = """\b
 Examples:
   mcp-bench record --agent codex --limit 5
@@ -68,7 +81,7 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
         show_schema(ctx)
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.option("--agent", metavar="A", help="Agent to run: see `mcp-bench agents`.")
 @click.option(
     "--benchmark",

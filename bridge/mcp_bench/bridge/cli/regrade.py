@@ -47,7 +47,7 @@ Examples:
 def regrade(
     named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], jobs: int, as_json: bool
 ) -> None:
-    """Replay recorded calls on fresh worlds and grade them again.
+    """Replay recorded calls on new worlds, and grade again.
 
     Runs the calls of every graded episode in order, on a new world with the same task, seed and benchmark
     version. Compares results, final state and grade with the recording. Takes all runs by default. Needs no

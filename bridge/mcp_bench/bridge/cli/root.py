@@ -17,13 +17,26 @@ from mcp_bench.bridge.cli.completion import completing, offer_names
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
 from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
-from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS
+from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
-SHORT_HELP_LENGTH = 80
+SHORT_HELP_LENGTH = 58
+"""What fits in one line of 80 columns."""
 PRINTERS = ("click", "rich")
 """The packages that commands print with."""
+SECTIONS = {
+    "Set up": "doctor agents benchmarks tasks config completion",
+    "Record": "record regrade proxy",
+    "Work interactively": "install connect up status down serve",
+    "Look at recordings": "show report view scan verify",
+    "Keep recordings": "annotate delete merge push pull import",
+    "Write training data": "export leakage",
+    "Train": "train loop ablate serve-model export-model",
+    "Improve an agent": "improve harness experience best-of",
+    "Make benchmarks": "check-benchmark improve-task swe-tasks layers",
+}
+"""The titles of commands in the help, and the names below each."""
 EPILOG = """\b
 Examples:
   mcp-bench agents                                    list agents
@@ -49,9 +62,18 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List every command. A command of a broken package is marked and hides no other."""
-        rows = [(name, self._short_help(ctx, name)) for name in self.list_commands(ctx)]
-        with formatter.section("Commands"):
-            formatter.write_dl(rows)
+        left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
+        width = max(map(len, left))
+        for title, names in SECTIONS.items():
+            rows = [(name.ljust(width), left.pop(name)) for name in names.split() if name in left]
+            self._write(formatter, title, rows)
+        self._write(formatter, "Other", [(name.ljust(width), text) for name, text in left.items()])
+
+    @staticmethod
+    def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
 
     def _short_help(self, ctx: click.Context, name: str) -> str:
         """Return a command's line of help. Only commands of other packages are imported for it."""
@@ -69,7 +91,7 @@ class Commands(click.Group):
         known = registered("command")
         if args and not args[0].startswith("-") and args[0] not in known and not ctx.resilient_parsing:
             if args[0] in TRAINER_COMMANDS:
-                raise MissingDependencyError(f"{args[0]!r} needs {TRAINER}. Install it: {INSTALL_TRAINER}")
+                raise MissingDependencyError(f"{args[0]!r} needs {TRAINER}. Install it: {install_trainer()}")
             ctx.fail(f"no such command {args[0]!r}{suggestion(args[0], {*known, *TRAINER_COMMANDS})}")
         return super().resolve_command(ctx, args)
 

@@ -51,7 +51,9 @@ def up(
     max_sessions: int,
     max_body: int,
 ) -> None:
-    """Start the referee that `mcp-bench connect` joins, unless one is running.
+    """Start the referee that `mcp-bench connect` joins.
+
+    Does nothing if one is running.
 
     With --http it also serves every benchmark B at /B/mcp, and named clients at /B/mcp/NAME.
     """
@@ -118,7 +120,7 @@ def down() -> None:
 @click.command(epilog=STATUS_EPILOG)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
 def status(as_json: bool) -> None:
-    """Show whether the referee is running, its clients and their tasks.
+    """Show the referee, its clients and their tasks.
 
     Exits with 1 if it is not running.
     """

@@ -59,12 +59,13 @@ def view(
     folder: Path | None,
     grades: bool,
 ) -> None:
-    """Look at runs, episodes and calls in the browser, also while they are being recorded.
+    """Look at runs, episodes and calls in the browser.
 
-    Only this machine can connect, and only a browser that was let in: the one that is opened, or one that
-    shows the token in the file http-token of the home. Recordings are only read. RUN and EPISODE are an id
-    or a unique prefix of one. PATH is a loop, an improvement, a training run or a data set; those below
-    loops/, training/, learning/ and ablations/ of the home are found without it.
+    A run that is being recorded is shown, too. Only this machine can connect, and only a browser that was let
+    in: the one that is opened, or one that shows the token in the file http-token of the home. Recordings are
+    only read. RUN and EPISODE are an id or a unique prefix of one. PATH is a loop, an improvement, a training
+    run or a data set; those below loops/, training/, learning/ and ablations/ of the home are found without
+    it.
 
     With --export it writes pages of runs and episodes that need no server. They leave out private tasks and
     tasks that may not be trained on, and replace secrets as `export` does.

@@ -26,7 +26,7 @@ from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.recorder.isolation_levels import SEALING
 from mcp_bench.recorder.paths import SOCKET_PATH_BYTES
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER, TRAINER_COMMANDS, install_extra
+from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_extra, install_trainer
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxSpec
 
@@ -179,7 +179,7 @@ async def started(engine: str) -> Enforced:
 def extras() -> Iterator[Finding]:
     """Show which optional packages are installed. Those that are not are no fault of this machine."""
     parts = [(name, *found, install_extra(name)) for name, found in EXTRAS.items()]
-    parts.append(("trainer", TRAINER, ", ".join(TRAINER_COMMANDS), INSTALL_TRAINER))
+    parts.append(("trainer", TRAINER, ", ".join(TRAINER_COMMANDS), install_trainer()))
     for name, package, purpose, install in parts:
         try:
             yield ok(name, f"{package} {version(package)}, for {purpose}")

@@ -36,9 +36,10 @@ Then ask the agent to call next_task. mcp-bench records and grades its work; see
 def install(
     agent: str, benchmark: str, scope: Literal["user", "project"], name: str, only_show: bool, remove: bool
 ) -> None:
-    """Add the server to AGENT's own configuration, for interactive use.
+    """Add the server to AGENT's own configuration.
 
-    Other entries and comments stay unchanged. Doing it twice changes nothing.
+    You can then use it interactively. Other entries and comments stay unchanged. Doing it twice changes
+    nothing.
     """
     import os
     from pathlib import Path

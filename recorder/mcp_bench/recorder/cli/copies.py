@@ -36,7 +36,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option("--force", is_flag=True, help="Replace a copy there that went on elsewhere.")
 @as_json_option
 def push(runs: tuple[str, ...], url: str, run_tags: tuple[str, ...], force: bool, as_json: bool) -> None:
-    """Copy runs to shared storage: a bucket, a server, or a folder.
+    """Copy runs to a bucket, a server or a folder.
 
     URL is a folder or any URL of fsspec, such as s3://, gs:// or smb://; the login is that of its library.
     The copy has the grades and the logs, so only people who may see grades should be able to read it. In a
@@ -68,12 +68,12 @@ def push(runs: tuple[str, ...], url: str, run_tags: tuple[str, ...], force: bool
 @click.option("--list", "only_list", is_flag=True, help="List the runs there, and copy nothing.")
 @as_json_option
 def pull(runs: tuple[str, ...], url: str, only_list: bool, as_json: bool) -> None:
-    """Copy runs from shared storage into the home: those named, or all.
+    """Copy runs from shared storage into the home.
 
-    Every piece is checked against its hash. Report and export read a pulled run like any other. `mcp-bench
-    verify` checks it with the key of the home that recorded it: `--key FILE` elsewhere. Runs that are here
-    already are left as they are; if one differs from the copy, that is said, and the exit code is 1. Typed
-    again after an interruption, it goes on where it stopped.
+    Takes the named runs, or all. Every piece is checked against its hash. Report and export read a pulled run
+    like any other. `mcp-bench verify` checks it with the key of the home that recorded it: `--key FILE`
+    elsewhere. Runs that are here already are left as they are; if one differs from the copy, that is said,
+    and the exit code is 1. Typed again after an interruption, it goes on where it stopped.
     """
     from mcp_bench.recorder.runs.names import run_id
     from mcp_bench.recorder.storage.copies import pull as pull_run

@@ -23,9 +23,10 @@ Examples:
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document. Requires --yes.")
 def delete(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
-    """Delete runs: their folders, with recordings, grades, logs and annotations.
+    """Delete runs.
 
-    RUN is an id or a unique prefix of one. On a terminal it asks first; elsewhere it needs --yes.
+    Their folders are removed, with recordings, grades, logs and annotations. RUN is an id or a unique prefix
+    of one. On a terminal it asks first; elsewhere it needs --yes.
 
     The ledger of the home keeps that they were deleted, so that `mcp-bench verify` does not report them as
     missing. A run that is being recorded is not deleted. Links in the folders are removed, not followed.

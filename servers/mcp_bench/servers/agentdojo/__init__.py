@@ -7,6 +7,7 @@ reach, so only a worker process imports it.
 """
 
 from mcp_bench.servers.agentdojo.facts import NAME, REPLAY_IGNORES, VERSION
+from mcp_bench.servers.extras import install_extra
 from mcp_bench.servers.remote import RemoteBenchmark
 
 BENCHMARK = RemoteBenchmark(
@@ -17,6 +18,6 @@ BENCHMARK = RemoteBenchmark(
     replay="normalised",
     replay_ignores=REPLAY_IGNORES,
     packages=("agentdojo",),
-    install='pip install "mcp-bench-kit[agentdojo]"',
+    install=install_extra("agentdojo"),
     licence="MIT",
 )

@@ -20,7 +20,7 @@ Examples:
     help="The Python that the sandboxes have.",
 )  # fmt: skip
 def swe_tasks(out: str | None, python: str) -> None:
-    """Build the tasks of the benchmark `swe` from public packages.
+    """Build tasks of the benchmark `swe` from packages.
 
     Two releases of each package are downloaded as source distributions: the first is the repository, and what
     the second changed is the solution and the hidden tests. What is there is not downloaded again.

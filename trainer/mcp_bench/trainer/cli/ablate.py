@@ -30,7 +30,7 @@ Examples:
 @click.pass_context
 def ablate(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
            resume: Path | None, as_json: bool, **choices: Any) -> None:  # fmt: skip
-    """Test whether higher-graded recordings train a better model.
+    """Test whether better grades train a better model.
 
     Selects three cohorts with the same tasks, each equally often: the best attempts (`high`), the worst
     (`low`) and any (`random`). Each cohort trains one model per seed, from the same base with the same

@@ -46,11 +46,11 @@ def export_model(
     model: str, out: Path, weight_type: str, name: str | None, licence: str | None, force: bool,
     as_json: bool,
 ) -> None:  # fmt: skip
-    """Write a model as a GGUF file, with its tokenizer and chat template.
+    """Write a model as a GGUF file.
 
-    MODEL is a folder with a model or a LoRA adapter, or the name of a fetched base. An adapter is first
-    merged into its base model, in MODEL/merged. Models of the types llama, mistral, qwen2 and qwen3 are
-    supported, with byte-level BPE tokenizers.
+    Its tokenizer and chat template are in it. MODEL is a folder with a model or a LoRA adapter, or the name
+    of a fetched base. An adapter is first merged into its base model, in MODEL/merged. Models of the types
+    llama, mistral, qwen2 and qwen3 are supported, with byte-level BPE tokenizers.
 
     The file is complete or not there: it is written beside its place and renamed.
     """

@@ -9,8 +9,20 @@ from typing import Any
 import click
 
 from mcp_bench.bridge.cli.options import finite, http_url, was_given
+from mcp_bench.servers.option_sections import SectionedCommand
 from mcp_bench.trainer.cli.engine_option import engine_option
 
+SECTIONS = {
+    "Tasks": "benchmark task train dev test repeat seed",
+    "The agent that is made better": "agent model base-url agent-option harness",
+    "Who chooses what to try": (
+        "policy feedback-agent feedback-model feedback-base-url feedback-option feedback-timeout reveal"
+        " candidate"
+    ),
+    "Training": "recipe set min-partial rl-steps max-tokens constrain-calls reasoning engine",
+    "Limits": "generations patience budget-episodes budget-tokens budget-usd budget-hours jobs",
+    "Results": "show html json",
+}
 EPILOG = """\b
 Examples:
   mcp-bench improve better --benchmark saasworld --agent codex --feedback-agent claude-code
@@ -31,7 +43,7 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 COUNT = click.IntRange(min=1)
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
@@ -143,13 +155,13 @@ def improve(
     ctx: click.Context, /, folder: Path, harness: Path | None, candidates: tuple[Path, ...],
     overrides: tuple[str, ...], show: bool, html: Path | None, as_json: bool, **choices: Any,
 ) -> None:  # fmt: skip
-    """Make an agent better, generation by generation, and keep only what holds on other tasks.
+    """Make an agent better: its harness, its model, or both.
 
-    Each generation records the agent on training tasks. A feedback agent reads the recordings and changes
-    the agent's harness, or has its model trained. The change is searched for values of held-out tasks and
-    then measured against the agent as it was, on dev tasks, several times each. It is promoted if the
-    interval of the gain is above 0, few tasks break, and it also gains on the half of dev that nothing was
-    chosen on. Scores on test are only reported.
+    Only what holds on other tasks is kept. Each generation records the agent on training tasks. A feedback
+    agent reads the recordings and changes the agent's harness, or has its model trained. The change is
+    searched for values of held-out tasks and then measured against the agent as it was, on dev tasks, several
+    times each. It is promoted if the interval of the gain is above 0, few tasks break, and it also gains on
+    the half of dev that nothing was chosen on. Scores on test are only reported.
 
     DIR holds everything. The same command with DIR alone goes on where it stopped. Options after `--` are
     passed to `mcp-bench record`.

@@ -8,9 +8,19 @@ from typing import Any, get_args
 
 import click
 
+from mcp_bench.servers.option_sections import SectionedCommand
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 from mcp_bench.trainer.methods import Algorithm
 
+SECTIONS = {
+    "Tasks": "benchmark train dev test",
+    "Teacher": "teacher teacher-model teacher-option",
+    "Training": "recipe set base-steps algorithm rl-steps min-partial margin reasoning",
+    "The model's own attempts": "attempts temperature seed",
+    "Serving and measuring": "engine host max-tokens constrain-calls jobs",
+    "Turns": "turns patience",
+    "The folder": "out resume show json",
+}
 EPILOG = """\b
 Examples:
   mcp-bench tasks saasworld --split train --tag level-1 --limit 100 --ids > ids.txt
@@ -24,7 +34,7 @@ Examples:
 """
 
 
-@click.command(epilog=EPILOG)
+@click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @trial_options
 @click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Maximum turns.")
@@ -89,7 +99,7 @@ Examples:
 @click.pass_context
 def loop(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
          resume: Path | None, shown: tuple[Path, ...], as_json: bool, **choices: Any) -> None:  # fmt: skip
-    """Record, curate, train, serve and measure, repeatedly, until the model stops improving.
+    """Record, export, train, serve and measure, turn after turn.
 
     The teacher attempts the training tasks. Its successful attempts are exported; a model is trained on them,
     served, and measured on `dev` and `test` like any other agent. From the second turn on, the model's own

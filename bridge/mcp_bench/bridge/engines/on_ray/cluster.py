@@ -54,9 +54,7 @@ def connected(address: str) -> Iterator[str]:
     try:
         import ray
     except ModuleNotFoundError as error:
-        raise MissingDependencyError(
-            f"--engine ray needs the Python package ray: {install_extra('ray')}"
-        ) from error
+        raise MissingDependencyError(f"--ray needs the Python package ray: {install_extra('ray')}") from error
     try:
         ray.init(address=address, namespace="mcp-bench", log_to_driver=False, logging_level="ERROR")
     except Exception as error:  # Ray raises many kinds
