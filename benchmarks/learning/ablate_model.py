@@ -14,8 +14,9 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.commands import run
-from mcp_bench.trainer.loop.folder import LoopFolder, Outcome, once
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import scores

@@ -42,7 +42,7 @@ from scripted_model import scripted_model
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.folder import Outcome, once
+from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.measuring import served
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.settings import TrialSettings

@@ -23,8 +23,8 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.registry import load
+from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.commands import export
-from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import SPLITS, scores_by_group

@@ -306,6 +306,29 @@ def test_arguments_of_a_schema_without_a_grammar_are_an_object() -> None:
     assert [tokenizer.decode([token]) for token in allowed.nonzero().flatten().tolist()] == ["{"]
 
 
+@pytest.mark.parametrize(
+    ("schema", "free"),
+    [
+        (None, False),
+        ({"type": "object", "properties": {}}, False),
+        ({"type": "object", "properties": {}, "additionalProperties": False}, False),
+        ({"type": "object", "properties": {}, "additionalProperties": True}, True),
+        ({"type": "object"}, True),
+    ],
+)
+def test_a_tool_without_parameters_gets_none(schema: dict[str, Any] | None, free: bool) -> None:
+    tokenizer, _, grammars, ends = family("qwen3")
+    tools: list[dict[str, Any]] = [{"type": "function", "function": {"name": "now", "parameters": schema}}]
+    call = '<tool_call>\n{"name": "now", "arguments": %s}\n</tool_call>'
+    accept(tokenizer, Constraint(grammars, tools, required=True), call % "{}", ends[-1])
+    other = Constraint(grammars, tools, required=True)
+    if free:
+        accept(tokenizer, other, call % '{"a": 1}', ends[-1])
+    else:
+        with pytest.raises(AssertionError):
+            accept(tokenizer, other, call % '{"a": 1}', ends[-1])
+
+
 def test_a_call_that_llguidance_gives_up_ends_the_answer() -> None:
     """As at a limit of its own. The rest would be free, and the call need not fit."""
     tokenizer, _, grammars, ends = family("qwen3")

@@ -279,6 +279,20 @@ def test_one_call_at_a_time_can_be_asked_for(checkpoint: Loaded, refused: bool, 
     assert len(made["choices"][0]["message"]["tool_calls"]) == calls
 
 
+@pytest.mark.parametrize("agent", ["chat", "codex"])
+def test_a_named_tool_is_called_once(itself: TestClient, agent: str) -> None:
+    schema = {"type": "object", "properties": {"button": {"enum": ["red"]}}, "required": ["button"]}
+    tool, limit = {"name": "press", "parameters": schema}, 120
+    if agent == "chat":
+        asked = {"messages": ASKED["messages"], "tools": [{"type": "function", "function": tool}]}
+        asked |= {"tool_choice": {"type": "function", "function": {"name": "press"}}, "max_tokens": limit}
+    else:
+        asked = {"input": "Go.", "tools": [{"type": "function", **tool}], "max_output_tokens": limit}
+        asked |= {"tool_choice": {"type": "function", "name": "press"}}
+    said = reply(agent, ask(itself, agent, {"model": "policy", "temperature": 0, **asked}, stream=False))
+    assert [(call.name, call.arguments) for call in said.calls] == [("press", {"button": "red"})]
+
+
 def test_all_thoughts_of_an_answer_are_kept() -> None:
     thoughts = [{"type": "reasoning", "summary": [{"type": "summary_text", "text": one}]} for one in "ab"]
     said = {"role": "assistant", "content": "c"}

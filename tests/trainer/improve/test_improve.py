@@ -316,6 +316,17 @@ def test_wrong_use_leaves_no_folder(tmp_path: Path) -> None:
         assert not (tmp_path / "out").exists()
 
 
+def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:
+    """No task can be built of a benchmark that is not there."""
+    asked = ("--candidate", harness(tmp_path / "good", GOOD), "--benchmark", "door")
+    for options, reason in (
+        (("--policy", "rul"), "unknown policy 'rul'"),
+        (("--test", "none.txt"), "--test none.txt: neither a number of tasks nor a readable file"),
+        (("--set", "model.base=x"), "--set needs --recipe"),
+    ):
+        assert reason in str(improved(tmp_path, *asked, *options).exception)
+
+
 def test_an_agent_that_cannot_record_is_named_at_once(tmp_path: Path) -> None:
     good = harness(tmp_path / "good", GOOD)
     result = improved(tmp_path, "--candidate", good, "--agent-option", "fiel=x")

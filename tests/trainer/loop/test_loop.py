@@ -137,6 +137,22 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         assert not out.exists()
 
 
+def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:
+    """No task can be built of a benchmark that is not there."""
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "mine").touch()
+    for arguments, reason in (
+        (["--teacher", "oracel"], "oracel"),
+        (["--out", str(tmp_path / "used")], "is not empty"),
+        (["--test", "none.txt"], "--test none.txt: neither a number of tasks nor a readable file"),
+        (["--set", "training.precision=fp8"], "training.precision"),
+    ):
+        words = ["--recipe", "tiny-cpu", "--benchmark", "saaswold", "--train", "900", *arguments]
+        result = CliRunner().invoke(loop, words)
+        assert isinstance(result.exception, WrongUseError)
+        assert reason in str(result.exception)
+
+
 @pytest.mark.parametrize("more", [["--turns", "5"], ["--recipe", "tiny-cpu"], ["--", "--timeout", "300"]])
 def test_a_resumed_loop_keeps_its_settings(more: list[str], tmp_path: Path) -> None:
     refused = CliRunner().invoke(loop, ["--resume", str(tmp_path), *more])

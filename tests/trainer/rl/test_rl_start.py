@@ -124,6 +124,20 @@ def test_options_that_select_no_task_are_named(tmp_path: Path, option: str) -> N
         _train("rl", "tiny-cpu-grpo", "--start", start, option, 0)
 
 
+def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:
+    """No task can be built of a benchmark that is not there."""
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    asked = ["rl", "tiny-cpu-grpo", "--start", start, "--benchmark", "saaswold"]
+    for options, reason in (
+        (["--follow", start], "--follow names the model that --algorithm opd follows"),
+        (["--dev", "none.txt"], "--dev none.txt: neither a number of tasks nor a readable file"),
+        (["--out", start], "is not empty"),
+    ):
+        with pytest.raises(WrongUseError, match=reason):
+            _train(*asked, *options)
+
+
 @pytest.mark.parametrize(
     "more", [["--steps", "9"], ["--set", "rl.groups=1"], ["--", "--agent-option", "max_steps=3"]]
 )

@@ -265,7 +265,7 @@ def test_existing_runs_and_changed_rows_are_refused(tmp_path: Path, data: Path, 
     out = tmp_path / "run"
     arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings()]
     sft(*arguments)
-    with pytest.raises(WrongUseError, match="is not empty: resume its run with --resume"):
+    with pytest.raises(WrongUseError, match="is not empty: resume with --resume"):
         sft(*arguments)
     (out / "model").rename(tmp_path / "elsewhere")
     write_rows(data, rows(4))

@@ -1,22 +1,26 @@
-"""Folders of runs: a fresh one by default, and one process at a time in each."""
+"""Folders of runs: a fresh one by default, one process at a time in each, and the results of its steps."""
 
 from __future__ import annotations
 
 import fcntl
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
 
 Settings = TypeVar("Settings", bound=BaseModel)
+Outcome = dict[str, Any]
+"""The result of a step, as it is stored."""
 
 
 def fresh(kind: str, before: str = "") -> Path:
@@ -31,6 +35,29 @@ def fresh(kind: str, before: str = "") -> Path:
             continue
         return path
     raise AssertionError
+
+
+def new_folder(out: Path | None, kind: str) -> Path:
+    """Make the folder `out`, or by default a new one in `$MCP_BENCH_HOME/KIND`.
+
+    Raises:
+        WrongUseError: the folder is not empty.
+    """
+    path = (out or fresh(kind)).absolute()
+    refuse_used(path)
+    path.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def refuse_used(out: Path | None) -> None:
+    """Refuse a folder that is not empty.
+
+    Raises:
+        WrongUseError: it is not.
+    """
+    if out is not None and out.is_dir() and any(out.iterdir()):
+        path = out.absolute()
+        raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
 
 
 def stored_settings(path: Path, model: type[Settings], noun: str) -> Settings:
@@ -76,3 +103,21 @@ def locked(path: Path) -> Iterator[None]:
         yield
     finally:
         os.close(lock)
+
+
+def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
+    """Return the result stored in `path`, or do the work and store its result."""
+    found = read_step(path)
+    if found is None:
+        found = work()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(found, indent=1) + "\n")
+    return found
+
+
+def read_step(path: Path) -> Outcome | None:
+    """Return the content of a result file, or None if it does not exist."""
+    if not path.is_file():
+        return None
+    content: Outcome = json.loads(path.read_text(encoding="utf-8"))
+    return content

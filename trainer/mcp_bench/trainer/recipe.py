@@ -15,6 +15,7 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import (
     AfterValidator,
+    AllowInfNan,
     BaseModel,
     BeforeValidator,
     Field,
@@ -58,6 +59,10 @@ def _word(value: object) -> object:
 Base = Annotated[str, AfterValidator(located)]
 """A folder or Hub name. A relative path becomes absolute, and the name of a fetched base its folder: adapters
 are stored with it."""
+
+
+Finite = Annotated[PositiveFloat, AllowInfNan(False)]
+"""A number above 0. Elsewhere, YAML's `.inf` turns a limit off."""
 
 
 class ModelSource(Section):
@@ -132,7 +137,7 @@ class Generation(Section):
 
 
 class Training(Section):
-    epochs: PositiveFloat = 1.0
+    epochs: Finite = 1.0
     """Passes over all rows."""
     sequences_per_device: PositiveInt = 1
     """Sequences in a micro-batch of one device."""
@@ -140,9 +145,9 @@ class Training(Section):
     """Micro-batches per step (gradient accumulation)."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """`muon` trains the matrices inside the layers with Muon and everything else with AdamW."""
-    learning_rate: PositiveFloat
+    learning_rate: Finite
     """Highest rate, after the warm-up; with `muon`, that of AdamW."""
-    muon_learning_rate: PositiveFloat = 0.02
+    muon_learning_rate: Finite = 0.02
     """Highest rate of the matrices that Muon trains."""
     scheduler: Literal["constant", "cosine", "linear"] = "cosine"
     """How the rate falls after the warm-up."""
@@ -173,7 +178,7 @@ class Hardware(Section):
     """Number of devices, a process for each."""
     devices_per_node: PositiveInt = 8
     """Number of devices of one machine."""
-    memory_gib: PositiveFloat
+    memory_gib: Finite
     """Memory of one device."""
     sharding: Literal["none", "fsdp2"] = "none"
     """`fsdp2` divides weights, gradients and states of the optimizer among the devices."""

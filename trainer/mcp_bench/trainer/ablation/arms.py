@@ -19,8 +19,8 @@ from pathlib import Path
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
+from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.commands import export, run
-from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import model_name, served, tasks
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import scores

@@ -66,6 +66,8 @@ class Pieces:
 
     def arguments(self, schema: object) -> str:
         """Return the expression of the object with a call's arguments."""
+        if _takes_nothing(schema):
+            return quoted("{}")
         schema = schema if isinstance(schema, dict) else {}
         properties = _plain_properties(schema)
         if properties is None:
@@ -132,14 +134,29 @@ def ordered_properties(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: properties[key] for key in sorted(properties, key=lambda key: key not in required)}
 
 
+BEYOND = {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "patternProperties", "minProperties",
+          "maxProperties", "propertyNames", "dependentRequired"}  # fmt: skip
+"""Keys by which more than its properties decides whether an object is valid."""
+
+
+def _takes_nothing(schema: object) -> bool:
+    """Return whether a tool has no parameters: no schema at all, or an empty list of properties.
+
+    As with other tools, arguments that the schema does not name are not written.
+    """
+    if schema is None:
+        return True
+    if not isinstance(schema, dict) or schema.get("properties") != {} or BEYOND & schema.keys():
+        return False
+    return not schema.get("required") and schema.get("additionalProperties", False) is False
+
+
 def _plain_properties(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return the properties, required ones first, if nothing but they decide which objects are valid."""
-    beyond = {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "patternProperties", "minProperties",
-              "maxProperties", "propertyNames", "dependentRequired"}  # fmt: skip
     properties = ordered_properties(schema)
     required = required_of(schema)
     extra = schema.get("additionalProperties")
-    if beyond & schema.keys() or isinstance(extra, dict) or extra is True:
+    if BEYOND & schema.keys() or isinstance(extra, dict) or extra is True:
         return None
     if not properties or len(properties) > MOST_KEYS or any(key not in properties for key in required):
         return None

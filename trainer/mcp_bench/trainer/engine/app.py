@@ -239,10 +239,9 @@ class ModelApi:
             return None
         if self._loaded.grammars is None:
             raise ApiError("this model's tokenizer cannot be constrained: use tool_choice auto or none")
-        several = asked.parallel_tool_calls is not False
         try:
             return Constraint(
-                self._loaded.grammars, tools, required=asked.must_call, several=several, opened=opened
+                self._loaded.grammars, tools, required=asked.must_call, several=asked.several, opened=opened
             )
         except WrongUseError as error:
             raise ApiError(str(error), param="tools") from error

@@ -24,9 +24,8 @@ from typing import Any
 from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import stored_settings
+from mcp_bench.trainer.folders import Outcome, once, read_step, stored_settings
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.folder import Outcome, once, read_step
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import Harness, texts_of
 from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.folders import Outcome, read_step
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder, cells
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, Verdict, confirm, judge, too_many_invalid
 from mcp_bench.trainer.improve.measured import Graded, comparable
@@ -19,7 +20,6 @@ from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
-from mcp_bench.trainer.loop.folder import Outcome, read_step
 from mcp_bench.trainer.loop.recordings import RunStoppedError
 
 Report = Callable[[str], object]

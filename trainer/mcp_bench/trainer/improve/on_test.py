@@ -7,12 +7,12 @@ from dataclasses import asdict, dataclass
 
 from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure
+from mcp_bench.trainer.folders import Outcome, read_step
 from mcp_bench.trainer.improve.effects import Effect, by_family, effects, mean
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.gate import Scores, too_many_invalid
 from mcp_bench.trainer.improve.measured import comparable
 from mcp_bench.trainer.improve.recordings import Recordings
-from mcp_bench.trainer.loop.folder import Outcome, read_step
 
 ALL = "all tasks"
 TEST = "test-0.json"

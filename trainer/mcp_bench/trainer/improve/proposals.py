@@ -28,6 +28,7 @@ from mcp_bench.recorder.taint import Canary
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
+from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.policy import ACTIONS, Choice
 from mcp_bench.trainer.improve.recordings import (
@@ -39,7 +40,6 @@ from mcp_bench.trainer.improve.recordings import (
 )
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop import commands
-from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.recordings import given
 from mcp_bench.trainer.loop.scores import episodes_of
 

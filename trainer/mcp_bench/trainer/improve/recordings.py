@@ -15,11 +15,11 @@ from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.folders import Outcome, once, read_step
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import StepFailedError, run
-from mcp_bench.trainer.loop.folder import Outcome, once, read_step
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.recordings import RunStoppedError, begun_since, record
 from mcp_bench.trainer.loop.scores import episodes_of

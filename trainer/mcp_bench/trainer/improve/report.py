@@ -28,11 +28,11 @@ from mcp_bench.recorder.html_report.sections import (
 from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure
 from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.gate import gain
 from mcp_bench.trainer.improve.on_test import OnTest, on_test
 from mcp_bench.trainer.improve.recordings import Recordings
-from mcp_bench.trainer.loop.folder import Outcome
 
 
 def print_history(folder: ImproveFolder, history: Outcome) -> None:

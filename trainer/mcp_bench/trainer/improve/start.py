@@ -27,7 +27,7 @@ from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.loop.commands import run
 from mcp_bench.trainer.loop.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.loop.recordings import RAY, refuse_own
-from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.loop.settings import SPLITS, as_given, task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 
@@ -56,27 +56,9 @@ def begin(
         BenchError: the agent cannot record, for a reason that is named.
     """
     _refuse_used(path)
-    named: tuple[str, ...] = choices["task"]
-    ids = {
-        split: task_ids(choices["benchmark"], split, choices[split], named)
-        for split in ("train", "dev", "test")
-    }
-    # other machines may have what this one lacks
-    if RAY not in choices.get("record_options", ()):
-        benchmark: Benchmark = load("benchmark", choices["benchmark"])
-        kept = tasks_that_can_run({one: benchmark.task(one).needs for found in ids.values() for one in found})
-        ids = {split: [one for one in found if one in kept] for split, found in ids.items()}
-        if not ids["train"]:
-            raise WrongUseError("no task of --train can run here")
-    dev, confirm = halves(ids["dev"])
-    for name, half in (("the gate", dev), ("confirm", confirm)):
-        if len(half) < FEWEST_TASKS:
-            raise WrongUseError(
-                f"--dev has {len(ids['dev'])} tasks, of which {len(half)} are for {name}, which needs "
-                f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
-            )
-    choices = {name: value for name, value in choices.items() if name != "task"}
-    values = {**choices, **ids, "dev": dev, "confirm": confirm, "candidates": len(candidates)}
+    given = as_given(choices)
+    values = {name: value for name, value in choices.items() if name != "task"}
+    values |= {**given, "confirm": given["dev"], "candidates": len(candidates)}
     values["id"] = secrets.token_hex(4)
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
@@ -102,6 +84,7 @@ def begin(
     recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
     if recipe is None and overrides:
         raise WrongUseError("--set needs --recipe")
+    settings = settings.model_copy(update=_tasks(choices))
     _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)
@@ -113,6 +96,31 @@ def begin(
         if harness is not None:
             write_texts(folder.harness(0), texts_of(harness))
         folder.store(settings)  # last: without it, there is no improvement
+
+
+def _tasks(choices: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the tasks of each split that can run here; those of dev in halves.
+
+    Raises:
+        WrongUseError: there are too few of them.
+        UnknownNameError: the benchmark or a task is unknown.
+    """
+    ids = {split: task_ids(choices["benchmark"], split, choices[split], choices["task"]) for split in SPLITS}
+    # other machines may have what this one lacks
+    if RAY not in choices.get("record_options", ()):
+        benchmark: Benchmark = load("benchmark", choices["benchmark"])
+        kept = tasks_that_can_run({one: benchmark.task(one).needs for found in ids.values() for one in found})
+        ids = {split: [one for one in found if one in kept] for split, found in ids.items()}
+        if not ids["train"]:
+            raise WrongUseError("no task of --train can run here")
+    dev, confirm = halves(ids["dev"])
+    for name, half in (("the gate", dev), ("confirm", confirm)):
+        if len(half) < FEWEST_TASKS:
+            raise WrongUseError(
+                f"--dev has {len(ids['dev'])} tasks, of which {len(half)} are for {name}, which needs "
+                f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
+            )
+    return {**ids, "dev": dev, "confirm": confirm}
 
 
 def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:

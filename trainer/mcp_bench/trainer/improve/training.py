@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
-from mcp_bench.trainer.loop.folder import Outcome
 from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, train_model
 from mcp_bench.trainer.recipe import load_recipe

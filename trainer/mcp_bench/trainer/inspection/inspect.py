@@ -10,9 +10,9 @@ from typing import Any
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Example, prepare
+from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.inspection.predictions import Predictions, compare
 from mcp_bench.trainer.inspection.weights import Change, changes
-from mcp_bench.trainer.loop.folder import Outcome, once
 from mcp_bench.trainer.loop.measuring import served, tasks
 from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.scores import flips, scores_by_group

@@ -14,27 +14,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import fresh, stored_settings
+from mcp_bench.trainer.folders import Outcome, once, read_step, stored_settings
 from mcp_bench.trainer.loop.settings import LoopSettings
-
-Outcome = dict[str, Any]
-
-
-def new_folder(out: Path | None, kind: str) -> Path:
-    """Make the folder `out`, or by default a new one in `$MCP_BENCH_HOME/KIND`.
-
-    Raises:
-        WrongUseError: the folder is not empty.
-    """
-    path = (out or fresh(kind)).absolute()
-    if path.is_dir() and any(path.iterdir()):
-        raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
-    path.mkdir(parents=True, exist_ok=True)
-    return path
 
 
 class LoopFolder:
@@ -85,21 +69,3 @@ class LoopFolder:
     def done(self, turn: int, name: str) -> Outcome | None:
         """Return the result of a step, or None if it is not finished."""
         return read_step(self.path / f"turn-{turn}" / f"{name}.json")
-
-
-def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
-    """Return the result stored in `path`, or do the work and store its result."""
-    found = read_step(path)
-    if found is None:
-        found = work()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(found, indent=1) + "\n")
-    return found
-
-
-def read_step(path: Path) -> Outcome | None:
-    """Return the content of a result file, or None if it does not exist."""
-    if not path.is_file():
-        return None
-    content: Outcome = json.loads(path.read_text(encoding="utf-8"))
-    return content

@@ -29,7 +29,8 @@ from mcp_bench.recorder.html_report.sections import (
     counted,
 )
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.folders import Outcome
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.report_training import training
 from mcp_bench.trainer.loop.scores import SPLITS
 from mcp_bench.trainer.loop.stored_turn import Turn, stored_turns

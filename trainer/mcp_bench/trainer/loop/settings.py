@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import Literal, Self, get_args
+from typing import Any, Literal, Self, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
 
@@ -42,6 +42,7 @@ class TrialSettings(BaseModel):
         return self
 
 
+SPLITS = ("train", "dev", "test")
 PAIRS = get_args(Pairwise)
 ONLINE = get_args(Online)
 
@@ -81,6 +82,37 @@ class LoopSettings(TrialSettings):
         return self
 
 
+def as_given(choices: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return what stands for the tasks of each split until they are built, which takes long for many.
+
+    So everything else is checked first.
+
+    Raises:
+        WrongUseError: an option has neither a number of tasks nor a readable file of ids.
+    """
+    for split in SPLITS:
+        listed(choices[split], f"--{split}")
+    return {split: [str(choices[split])] for split in SPLITS}
+
+
+def listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] | None:
+    """Return the ids that an option names, as `task_ids` takes them; None if it has a number.
+
+    Raises:
+        WrongUseError: it has neither a number nor a readable file.
+    """
+    if not isinstance(wanted, str | int | Path):
+        return list(wanted)
+    if str(wanted).isdecimal():
+        return None
+    try:
+        return Path(str(wanted)).read_text(encoding="utf-8").split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise WrongUseError(
+            f"{option} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
+        ) from error
+
+
 def task_ids(
     benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = (),
     *, option: str | None = None,
@@ -103,14 +135,12 @@ def task_ids(
 
     found: Benchmark = load("benchmark", benchmark)
     option = option or f"--{split}"
-    if isinstance(wanted, str | int | Path):
-        text = str(wanted)
-        if text.isdecimal():
-            names = _first(found, split, int(text), named)
-        else:
-            names = [*_among(_in_file(found, split, text, option), named)]
+    ids = listed(wanted, option)
+    if ids is None:
+        names = _first(found, split, int(str(wanted)), named)
     else:
-        names = [*_among(_checked(found, split, wanted, "the list"), named)]
+        place = str(wanted) if isinstance(wanted, str | Path) else "the list"
+        names = [*_among(_checked(found, split, ids, place), named)]
     if not names and (split != "test" or (named and str(wanted) != "0")):
         of = f" of {', '.join(named)}" if named else ""
         raise WrongUseError(f"{option} {wanted} selects no task{of}")
@@ -129,17 +159,6 @@ def _among(ids: Iterable[str], named: Sequence[str]) -> Iterator[str]:
     return (
         one for one in ids if not named or any(one == name or one.startswith(f"{name}.") for name in named)
     )
-
-
-def _in_file(benchmark: Benchmark, split: str, wanted: str, option: str) -> list[str]:
-    path = Path(wanted)
-    try:
-        names = path.read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise WrongUseError(
-            f"{option} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
-        ) from error
-    return _checked(benchmark, split, names, str(path))
 
 
 def _checked(benchmark: Benchmark, split: str, names: Sequence[str], place: str) -> list[str]:

@@ -9,9 +9,10 @@ from typing import Any
 from mcp_bench.bridge.run.agent_setup import load_agent
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop.folder import LoopFolder, new_folder
+from mcp_bench.trainer.folders import new_folder, refuse_used
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.recordings import refuse_own
-from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings, task_ids
+from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, SPLITS, LoopSettings, as_given, task_ids
 from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
 
@@ -31,10 +32,8 @@ def begin(
         WrongUseError: the recipe or a choice cannot be used, or the folder is not empty.
         UnknownNameError: the benchmark or a task is unknown.
     """
-    tasks = {
-        split: task_ids(choices["benchmark"], split, choices[split]) for split in ("train", "dev", "test")
-    }
-    settings = check(LoopSettings, {**choices, "recipe": recipe, **tasks})
+    refuse_used(out)
+    settings = check(LoopSettings, {**choices, "recipe": recipe, **as_given(choices)})
     refuse_own(settings.record_options, "loop")
     _check_teacher(settings)
     if settings.turns > 1 and settings.algorithm in ONLINE:
@@ -50,6 +49,8 @@ def begin(
                 "without lora, data.packing and data.shared_prefix"
             )
     text = trial_recipe(recipe, overrides)
+    tasks = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
+    settings = settings.model_copy(update=tasks)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)

@@ -11,8 +11,9 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.loop.commands import FruitlessStepError, export
-from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import too_many_invalid
 from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
 from mcp_bench.trainer.loop.recordings import record

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.folders import Outcome
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.scores import SPLITS
 
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.folders import locked
-from mcp_bench.trainer.loop.folder import LoopFolder, Outcome
+from mcp_bench.trainer.folders import Outcome, locked
+from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.scores import SPLITS
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings

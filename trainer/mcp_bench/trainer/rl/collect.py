@@ -16,7 +16,7 @@ from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
-from mcp_bench.trainer.loop.folder import once
+from mcp_bench.trainer.folders import once
 from mcp_bench.trainer.loop.measuring import tasks as task_arguments
 from mcp_bench.trainer.loop.recorder import Recorder
 from mcp_bench.trainer.loop.recordings import record

@@ -23,7 +23,7 @@ from mcp_bench.recorder.html_report.sections import (
 )
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
-from mcp_bench.trainer.loop.folder import read_step
+from mcp_bench.trainer.folders import read_step
 from mcp_bench.trainer.rl.collect import is_valid
 from mcp_bench.trainer.rl.folder import RLFolder
 

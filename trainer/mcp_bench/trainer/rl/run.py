@@ -18,8 +18,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.app import Policy
-from mcp_bench.trainer.folders import locked
-from mcp_bench.trainer.loop.folder import once
+from mcp_bench.trainer.folders import locked, once
 from mcp_bench.trainer.loop.measuring import model_name
 from mcp_bench.trainer.loop.recorder import Recorder
 from mcp_bench.trainer.loop.scores import scores

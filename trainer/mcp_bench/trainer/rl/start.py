@@ -10,9 +10,9 @@ from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import ROLES
 from mcp_bench.trainer.bases import located
-from mcp_bench.trainer.loop.folder import new_folder
+from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.loop.recordings import given, refuse_own
-from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.loop.settings import listed, task_ids
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
@@ -44,8 +44,13 @@ def begin(
     folder = _whole(start)
     variables(choices["agent"], "")
     refuse_own(choices.get("record_options", ()), "train rl")
+    teacher = _teacher(choices["algorithm"], choices.get("teacher"), folder)
+    refuse_used(out)
     benchmark = choices["benchmark"]
-    listed = {
+    for name in ("tasks", "canaries", "dev"):  # building tasks takes long, so files are looked at before
+        if choices[name]:
+            listed(choices[name], f"--{name}")
+    tasks = {
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
         "canaries": (
             task_ids(benchmark, "train", choices["canaries"], option="--canaries")
@@ -54,8 +59,7 @@ def begin(
         ),
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
-    teacher = _teacher(choices["algorithm"], choices.get("teacher"), folder)
-    settings = check(RunSettings, {**choices, **listed, "start": str(folder.absolute()), "teacher": teacher})
+    settings = check(RunSettings, {**choices, **tasks, "start": str(folder.absolute()), "teacher": teacher})
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made

@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.engine.load import Loaded
-from mcp_bench.trainer.loop.folder import once
+from mcp_bench.trainer.folders import once
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rl.collect import Rollouts
 from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt

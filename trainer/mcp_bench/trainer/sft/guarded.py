@@ -86,6 +86,13 @@ class Guarded(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int] | None:
         return self._order or super()._get_train_sampler(train_dataset)
 
+    def get_train_dataloader(self) -> Any:
+        loader: Any = super().get_train_dataloader()
+        if self._order is not None:
+            # where a resumed run of several processes skips batches, accelerate looks for the order here only
+            loader.batch_sampler.sampler = self._order
+        return loader
+
     def training_step(self, model: Any, inputs: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         rows = inputs.pop(ROWS).tolist() if ROWS in inputs else []
         loss = super().training_step(model, inputs, *args, **kwargs)

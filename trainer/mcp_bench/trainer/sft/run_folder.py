@@ -19,6 +19,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Prepared
+from mcp_bench.trainer.folders import refuse_used
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 
 SFT = "sft"
@@ -50,11 +51,7 @@ class RunFolder:
         Raises:
             WrongUseError: the folder is not empty.
         """
-        if self.path.is_dir() and any(self.path.iterdir()):
-            raise WrongUseError(
-                f"{self.path} is not empty: resume its run with --resume {self.path}, or choose another "
-                "folder"
-            )
+        refuse_used(self.path)
         self.path.mkdir(parents=True, exist_ok=True)
         self.recipe.write_text(recipe_text(recipe))
         content = {

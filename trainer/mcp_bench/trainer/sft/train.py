@@ -127,10 +127,13 @@ def _attempt(
     stops = stop_tokens(examples, ready.tokenizer)
     make_servable(trainer.model, ready.tokenizer, ready.templates, stops, recipe.generation)
     try:
-        with stopping.listening():
+        with processes.ending_with_others(), stopping.listening():
             trainer.train(resume_from_checkpoint=str(checkpoint) if checkpoint else None)
-    except DivergedError as error:
+    except DivergedError as error:  # all processes have it
         raise DivergedError(f"{error}. {_where_to_go(folder)}") from None
+    except BaseException:
+        processes.fail()
+        raise
     finally:
         progress.close()
     state = trainer.state

@@ -179,6 +179,13 @@ class ChatRequest(_Part):
         return self.tool_choice == "required" or isinstance(self.tool_choice, NamedChoice)
 
     @property
+    def several(self) -> bool:
+        """Whether the answer may have several calls. A tool that is named is called once, as by OpenAI."""
+        if self.parallel_tool_calls is None:
+            return not isinstance(self.tool_choice, NamedChoice)
+        return self.parallel_tool_calls
+
+    @property
     def strict(self) -> bool:
         """Whether a tool asks that calls fit its schema."""
         return any(tool.function.strict for tool in self.tools or ())
