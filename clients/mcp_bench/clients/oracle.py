@@ -21,7 +21,6 @@ from mcp_bench.clients.events import (
     ClientError,
     say_assistant,
     say_final,
-    say_model,
     say_result,
 )
 from mcp_bench.clients.explained import Explainer
@@ -51,16 +50,6 @@ def read_reference(text: str) -> tuple[list[Call], str, str]:
     return calls, answer, prompt
 
 
-def imperfections(options: argparse.Namespace) -> str | None:
-    """Return a name for a variant that makes mistakes on purpose, or None for the perfect oracle."""
-    parts = [f"{name}={value:g}" for name in ("drop", "spoil", "slips") if (value := getattr(options, name))]
-    if parts and options.seed:
-        parts.append(f"seed={options.seed}")
-    if options.drop_answer:
-        parts.append("drop_answer")
-    return " ".join(parts) or None
-
-
 async def play(connection: Connection, calls: list[Call], explainer: Explainer | None = None) -> None:
     """Make the calls in sequence, each with its explanation."""
     for number, call in enumerate(calls, 1):
@@ -75,8 +64,6 @@ async def play(connection: Connection, calls: list[Call], explainer: Explainer |
 async def solve(options: argparse.Namespace) -> None:
     server = read_config(options.mcp_config, options.server)
     calls, answer, prompt = read_reference(read_stdin("the reference calls as JSON"))
-    if label := imperfections(options):
-        say_model(label)
     async with connect(server, options.connect_timeout) as connection:
         schemas = {tool.name: tool.schema for tool in connection.tools}
         seed = drawing_key(options)

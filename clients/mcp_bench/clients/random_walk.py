@@ -15,7 +15,7 @@ from typing import Any
 
 from mcp_bench.clients.config import read_config
 from mcp_bench.clients.connection import connect
-from mcp_bench.clients.events import CalledTool, say_assistant, say_final, say_model, say_result
+from mcp_bench.clients.events import CalledTool, say_assistant, say_final, say_result
 from mcp_bench.clients.process import add_drawing, drawing_key, parser, read_stdin, run
 
 WORD = re.compile(r"[\w.@-]{3,}")
@@ -60,7 +60,6 @@ async def wander(options: argparse.Namespace) -> None:
     task = read_stdin("the task")
     chance = random.Random(f"{drawing_key(options)} {task}")  # noqa: S311 - not a secret
     seen = WORD.findall(task)
-    say_model(f"calls={options.calls} seed={options.seed}")
     server = read_config(options.mcp_config, options.server)
     async with connect(server, options.connect_timeout) as connection:
         for number in range(options.calls if connection.tools else 0):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from functools import lru_cache
 from typing import Any
 
@@ -13,7 +14,6 @@ HARNESS = ("timeout", "max_calls", "retries", "user", "judge", "opponent", "harn
 _PART = re.compile(
     r"(timeout|max_calls|retries|user|judge|opponent|harness) ([^\s,]+)(?:, )?|options (.*)", re.DOTALL
 )
-_OPTION = re.compile(r" (?=\w[\w-]*=)")
 
 
 @lru_cache(maxsize=256)
@@ -31,14 +31,14 @@ def harness(settings: str) -> str:
 def harness_parts(text: str) -> dict[str, str]:
     """Return the parts of what `harness` returned, by name, such as `{"drop": "drop=0.5"}`.
 
-    An option whose value looks like another option is cut in two. The parts are for display only.
+    The parts are for display only.
     """
     found: dict[str, str] = {}
     for part in _PART.finditer(text):
         if part[1]:
             found[part[1]] = f"{part[1]} {part[2]}"
         else:
-            found |= {option.partition("=")[0]: option for option in _OPTION.split(part[3])}
+            found |= {option.partition("=")[0]: option for option in shlex.split(part[3])}
     return found
 
 
@@ -59,5 +59,5 @@ def _settings(text: str) -> dict[str, Any]:
 
 def _words(value: Any) -> str:
     if isinstance(value, dict):
-        return " ".join(f"{name}={value[name]}" for name in sorted(value))
+        return shlex.join(f"{name}={value[name]}" for name in sorted(value))
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -80,13 +80,14 @@ def test_scores_and_failures_of_train_are_shown(recorded: Bench) -> None:
     dev, _, families = rest.partition("\n\n")
     assert train.startswith("train:\ncounter chat m timeout 900, retries 0, harness calm@")
     assert train.count("\nsaasworld oracle") == 2
-    assert dev.startswith("saasworld oracle drop=0.5")  # four tasks are too few
+    assert dev.startswith(
+        "saasworld oracle timeout 900, retries 0, options drop=0.5"
+    )  # four tasks are too few
     assert dev.endswith("± 0.12")
     assert "the families with the lowest scores" in families
     assert "1 of 2 episodes | saasworld " in failures
     assert errors == "(none)"
     assert [line.split(" | ")[0].partition("@")[0] for line in lineage.splitlines()] == [
-        "oracle drop=0.9 no harness",
         "oracle no harness",
         "chat m calm",
     ]

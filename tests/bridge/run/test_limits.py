@@ -142,10 +142,9 @@ def test_repeats_of_an_imperfect_oracle_differ(bench) -> None:
         bench.home = bench.home.with_name(f"{bench.home.name}-again")
         bench.run(*command)
         rows = bench.rows(
-            "select e.repeat, group_concat(c.tool || c.arguments, '|') as calls, e.model from episodes e"
+            "select e.repeat, group_concat(c.tool || c.arguments, '|') as calls from episodes e"
             " join calls c on c.episode = e.id group by e.id order by e.repeat"
         )
-        assert {row["model"] for row in rows} == {"drop=0.5"}, "repeats are of one variant"
         played.append([row["calls"] for row in rows])
     assert played[0] == played[1]
     assert len(set(played[0])) > 1

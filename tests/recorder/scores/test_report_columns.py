@@ -98,10 +98,12 @@ def test_conditions_are_only_the_parts_that_differ(invoke: Invoke) -> None:
 
 
 def test_parts_of_a_harness() -> None:
-    text = harness(json.dumps({**SETTINGS, "max_calls": 5, "options": {"command": "a b --c=d, e", "x": "1"}}))
+    text = harness(
+        json.dumps({**SETTINGS, "max_calls": 5, "options": {"command": "a b=c --c=d, e", "x": "1"}})
+    )
     assert harness_parts(text) == {
         "timeout": "timeout 900", "max_calls": "max_calls 5", "retries": "retries 2",
-        "command": "command=a b --c=d, e", "x": "x=1",
+        "command": "command=a b=c --c=d, e", "x": "x=1",
     }  # fmt: skip
     assert harness_parts("") == {}
     assert differing_conditions([]) == []

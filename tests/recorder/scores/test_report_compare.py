@@ -146,6 +146,20 @@ def test_unknown_and_ambiguous_sides(runs: list[str], invoke: Invoke) -> None:
     assert compared(invoke, "codex", "agent=tuned")["rows"][-1]["common_tasks"] == 1
 
 
+def test_options_of_the_agent_select_a_side(invoke: Invoke) -> None:
+    for options, partial in (({"effort": "high"}, 1.0), ({"effort": "low"}, 0.5), ({}, 0.0)):
+        record([(planned("a"), Episode(partial=partial))], settings={"options": options})
+    for a, b, difference in (
+        ("effort=low", "effort=high", 0.5),
+        ("agent=oracle,effort=low", "effort=", -0.5),
+    ):
+        (row,) = compared(invoke, a, b)["rows"]
+        assert row["partial"]["difference"] == difference
+    both = invoke(report, "--compare", "effort=low", "agent=oracle").exception
+    assert "by an option of the agent" in str(both)
+    assert isinstance(invoke(report, "--compare", "effort=low", "effort=medium").exception, UnknownNameError)
+
+
 attempts = st.lists(
     st.tuples(st.sampled_from("abcdef"), st.sampled_from([None, 0.0, 0.5, 1.0])), min_size=1, max_size=20
 )

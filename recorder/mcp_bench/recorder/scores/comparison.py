@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.run_settings import harness_parts
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
@@ -16,7 +17,7 @@ from mcp_bench.servers.grading import Measure
 KINDS = ("run", "agent", "model")
 """The kinds of names that can select a side."""
 EXACT = {**{kind: kind for kind in KINDS}, "tools": "tools_mode", "isolation": "isolation", "home": "home"}
-"""What `agent=A,tools=all` can name, and the fields of an episode."""
+"""What `agent=A,tools=all` can name, besides an agent's options, and the fields of an episode."""
 
 FACTS = ("benchmark", "split", "domain")
 """The columns that a comparison can be grouped by."""
@@ -25,7 +26,8 @@ FACTS = ("benchmark", "split", "domain")
 class Side:
     """Selects the episodes of one side of a comparison.
 
-    A plain name can be a run, an agent or a model. `agent=A,model=M` is explicit.
+    A plain name can be a run, an agent or a model. `agent=A,model=M` is explicit. `effort=high` is an option
+    of the agent, and `effort=` selects what was recorded without it.
     """
 
     def __init__(self, name: str) -> None:
@@ -34,7 +36,7 @@ class Side:
         self._seen: set[str] = set()
         parts = [part.partition("=") for part in name.split(",")]
         self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
-        if not all(equals for _, equals, _ in parts) or not self._exact.keys() <= EXACT.keys():
+        if not all(equals for _, equals, _ in parts):
             self._exact = {}
 
     def matches(self, episode: StoredEpisode) -> bool:
@@ -42,8 +44,13 @@ class Side:
         self._seen.update(values[kind] for kind in KINDS)
         kinds = {kind for kind in KINDS if values[kind] == self.name}
         self._kinds |= kinds
-        exact = self._exact.items()
-        return bool(kinds) or (bool(exact) and all(values[kind] == value for kind, value in exact))
+        if kinds or not self._exact:
+            return bool(kinds)
+        options = harness_parts(episode.harness)
+        return all(
+            values[kind] == value if kind in EXACT else options.get(kind, "") == (value and f"{kind}={value}")
+            for kind, value in self._exact.items()
+        )
 
     def check(self, episodes: int) -> None:
         """Check that the name matched, and unambiguously. Call this after all episodes were matched.
@@ -95,7 +102,8 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
         if all(matched):
             raise WrongUseError(
                 f"cannot compare {a!r} and {b!r}: episode {episode.id} (agent {episode.agent}, model "
-                f"{episode.model}, run {episode.run}) is on both sides. Separate them with agent=A,model=M"
+                f"{episode.model}, run {episode.run}) is on both sides. Separate them with agent=A,model=M "
+                "or by an option of the agent"
             )
         if any(matched):
             counts[matched.index(True)] += 1
