@@ -155,8 +155,12 @@ def main() -> None:
     options.out.mkdir(parents=True, exist_ok=True)
     state = State(options.out)
     arguments = ["--out", str(options.out), "--device", options.device]
-    arguments += [word for name in ("base", "data") if (path := getattr(options, name))
-                  for word in (f"--{name}", str(path))]  # fmt: skip
+    arguments += [
+        word
+        for name in ("base", "data")
+        if (path := getattr(options, name))
+        for word in (f"--{name}", str(path))
+    ]
     arguments += ["--tiny"] if options.tiny else []
     ends = time.monotonic() + options.minutes * 60
     for stage in options.stage or STAGES:

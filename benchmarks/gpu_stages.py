@@ -17,19 +17,33 @@ from gpu import LORA, NOT_HERE, join
 
 GIB = 2**30
 LLAMA_1B = {
-    "model_type": "qwen3", "vocab_size": 128256, "hidden_size": 2048, "intermediate_size": 8192,
-    "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8, "head_dim": 64,
-    "max_position_embeddings": 131072, "tie_word_embeddings": True,
+    "model_type": "qwen3",
+    "vocab_size": 128256,
+    "hidden_size": 2048,
+    "intermediate_size": 8192,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "head_dim": 64,
+    "max_position_embeddings": 131072,
+    "tie_word_embeddings": True,
     "source": "the sizes of https://huggingface.co/meta-llama/Llama-3.2-1B, in layers of Qwen3",
-}  # fmt: skip
+}
 TINY = {
-    "vocab_size": 256, "hidden_size": 64, "intermediate_size": 64, "num_attention_heads": 2,
-    "num_key_value_heads": 1, "head_dim": 32, "num_hidden_layers": 4,
-}  # fmt: skip
+    "vocab_size": 256,
+    "hidden_size": 64,
+    "intermediate_size": 64,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 32,
+    "num_hidden_layers": 4,
+}
 TINY_LINEAR = {
-    "linear_num_key_heads": 2, "linear_num_value_heads": 2, "linear_key_head_dim": 16,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 2,
+    "linear_key_head_dim": 16,
     "linear_value_head_dim": 16,
-}  # fmt: skip
+}
 SCORED = 8
 """One of this many tokens is trained on, as in agents' conversations."""
 STEPS, WARM = 6, 2
@@ -174,13 +188,15 @@ class Stages:
         from mcp_bench.trainer.recipe import Recipe
 
         tokens, sizes = (128, {**LLAMA_1B, **TINY}) if self.tiny else (tokens, LLAMA_1B)
-        recipe = Recipe.model_validate({
-            "summary": "benchmark",
-            "model": {"base": None, "architecture": sizes},
-            "data": {"max_length": tokens},
-            "training": {"learning_rate": 1e-5, "precision": "bf16-mixed", "checkpointing": "on"},
-            "hardware": {"device": self.device, "memory_gib": 79},
-        })  # fmt: skip
+        recipe = Recipe.model_validate(
+            {
+                "summary": "benchmark",
+                "model": {"base": None, "architecture": sizes},
+                "data": {"max_length": tokens},
+                "training": {"learning_rate": 1e-5, "precision": "bf16-mixed", "checkpointing": "on"},
+                "hardware": {"device": self.device, "memory_gib": 79},
+            }
+        )
         return self._steps(recipe, tokens)
 
     def lora(self, name: str) -> dict[str, Any]:

@@ -30,8 +30,10 @@ def main(out: Path, outline: bool = False) -> None:
         subprocess.run([*program, *record], env=environ, check=True)
         shown = subprocess.run(
             [*program, "show", "--run", next((Path(home) / "runs").glob("run_*")).name, "--json"],
-            env=environ, check=True, capture_output=True,
-        )  # fmt: skip
+            env=environ,
+            check=True,
+            capture_output=True,
+        )
         (episode,) = json.loads(shown.stdout)
         command = [*program, "view", "--no-browser", "--port", "0"]
         with subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True) as viewer:

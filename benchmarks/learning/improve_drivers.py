@@ -51,12 +51,33 @@ def recorded(
     REPEAT[0] = repeat
     ASKED.clear()
     argv = [
-        sys.executable, "-m", "mcp_bench.bridge.cli.root", "record", "--agent", "search", "--benchmark",
-        "improve", "--model", "scripted", "--base-url", url, "--isolation", "none",
-        "--agent-option", f"driver={driver}", "--agent-option", f"max_steps={options.steps}",
-        "--agent-option", f"seed={repeat}", "--run-tag", driver, "--retries", "0",
-        *(f"--task={task}" for task in tasks), *(("--path", str(options.path)) if options.path else ()),
-    ]  # fmt: skip
+        sys.executable,
+        "-m",
+        "mcp_bench.bridge.cli.root",
+        "record",
+        "--agent",
+        "search",
+        "--benchmark",
+        "improve",
+        "--model",
+        "scripted",
+        "--base-url",
+        url,
+        "--isolation",
+        "none",
+        "--agent-option",
+        f"driver={driver}",
+        "--agent-option",
+        f"max_steps={options.steps}",
+        "--agent-option",
+        f"seed={repeat}",
+        "--run-tag",
+        driver,
+        "--retries",
+        "0",
+        *(f"--task={task}" for task in tasks),
+        *(("--path", str(options.path)) if options.path else ()),
+    ]
     env = {**os.environ, "MCP_BENCH_HOME": str(home), "OPENAI_API_KEY": "dummy-key-0123456789"}
     done = subprocess.run(argv, env=env, capture_output=True, text=True, check=False)
     if done.returncode:

@@ -60,9 +60,14 @@ def ids(split: str, first: int, count: int, most: int | None) -> list[str]:
 def edits(out: Path, seed: int, train: Sequence[str], options: argparse.Namespace) -> list[str]:
     """Record the start on training tasks, and return the harnesses that can be made from that."""
     settings = TrialSettings(
-        recipe=options.recipe, benchmark=BENCHMARK, dev=list(train), max_tokens=options.max_tokens,
-        jobs=options.jobs, engine="torch", constrain_calls=True,
-    )  # fmt: skip
+        recipe=options.recipe,
+        benchmark=BENCHMARK,
+        dev=list(train),
+        max_tokens=options.max_tokens,
+        jobs=options.jobs,
+        engine="torch",
+        constrain_calls=True,
+    )
 
     def attempt() -> Outcome:
         with served(options.start, f"start-{seed}", out / "start.port", settings) as endpoint:

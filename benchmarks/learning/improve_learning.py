@@ -145,10 +145,20 @@ class Experiment:
         with scripted_model(lambda asked: answered(asked, Random(asked))) as url:
             for driver in DRIVERS:
                 words = [
-                    "--agent", "search", "--model", "scripted", "--capture-llm", "--benchmark", BENCHMARK,
-                    "--base-url", url, "--jobs", "2",
-                    *(word for task in variants for word in ("--task", task)), *self._options(driver),
-                ]  # fmt: skip
+                    "--agent",
+                    "search",
+                    "--model",
+                    "scripted",
+                    "--capture-llm",
+                    "--benchmark",
+                    BENCHMARK,
+                    "--base-url",
+                    url,
+                    "--jobs",
+                    "2",
+                    *(word for task in variants for word in ("--task", task)),
+                    *self._options(driver),
+                ]
                 runs.append(record(self.out / f"asked-{driver}.begun", words))
         return {"runs": runs}
 
@@ -196,9 +206,13 @@ class Experiment:
         listed = self.out / f"{task}.txt"
         write_atomic(listed, f"{task}\n")
         chosen = {
-            "algorithm": method, "benchmark": BENCHMARK, "agent": "search", "steps": self.options.steps,
-            "jobs": self.options.jobs, "seed": self.options.seed,
-        }  # fmt: skip
+            "algorithm": method,
+            "benchmark": BENCHMARK,
+            "agent": "search",
+            "steps": self.options.steps,
+            "jobs": self.options.jobs,
+            "seed": self.options.seed,
+        }
         words = [word for key, value in chosen.items() for word in (f"--{key}", str(value))]
         words += ["--", *self._options("best-of-n", 1)]
         learned = learn_online(self.recipe, start, listed, place, words)
@@ -212,11 +226,23 @@ class Experiment:
         )
         budget = self.options.steps * self.options.attempts
         more = [
-            "--benchmark", BENCHMARK, "--task", task, "--jobs", str(self.options.jobs), "--capture-llm",
-            "--repeat", str(budget // self.options.proposals), *self._options(method),
-            "--agent-option", "temperature=1", "--agent-option", "max_tokens=800",
-            "--seed", str(self.options.seed),
-        ]  # fmt: skip
+            "--benchmark",
+            BENCHMARK,
+            "--task",
+            task,
+            "--jobs",
+            str(self.options.jobs),
+            "--capture-llm",
+            "--repeat",
+            str(budget // self.options.proposals),
+            *self._options(method),
+            "--agent-option",
+            "temperature=1",
+            "--agent-option",
+            "max_tokens=800",
+            "--seed",
+            str(self.options.seed),
+        ]
         with served(start, place.name, self.out / "model.port", settings) as endpoint:
             search = ["search" if word == "chat" else word for word in endpoint]
             return {"runs": [record(self.out / f"{place.name}.begun", [*search, *more])]}
@@ -258,12 +284,14 @@ def measured(runs: Sequence[str]) -> Found:
     quarter = max(1, len(programs) // 4)
     tries = max(1, len(attempts) // 4)
     return Found(
-        proposals=len(programs), runs=len(gains), held_out=max(attempts)[1],
+        proposals=len(programs),
+        runs=len(gains),
+        held_out=max(attempts)[1],
         curve=tuple(best_so_far[min(len(gains), round(part * len(gains) / 4)) - 1] for part in (1, 2, 3, 4)),
         partial=(fmean(part for _, part in attempts[:tries]), fmean(part for _, part in attempts[-tries:])),
         novel=(fmean(new[:quarter]), fmean(new[-quarter:])),
         entropy=(entropy(programs[:quarter]), entropy(programs[-quarter:])),
-    )  # fmt: skip
+    )
 
 
 def text_of(answer: dict[str, Any]) -> str:
@@ -281,11 +309,12 @@ def table(found: dict[str, dict[str, Found]]) -> str:
     lines = []
     for task, methods in found.items():
         lines += [
-            f"`{task}`:", "",
+            f"`{task}`:",
+            "",
             "| method | proposals | best version, held out | best gain after each quarter "
             "| attempts' partial | new programs | entropy |",
             "|---|---:|---:|---|---|---|---|",
-        ]  # fmt: skip
+        ]
         for name, one in methods.items():
             curve = ", ".join(f"{gain:.3g}" for gain in one.curve)
             pairs = " | ".join(

@@ -99,9 +99,14 @@ class Curves:
         folder = Path(trained["folder"])
         options = self.options
         settings = TrialSettings(
-            recipe=str(self.recipe), benchmark=BENCHMARK, dev=self.dev, max_tokens=options.max_tokens,
-            jobs=options.jobs, engine=options.engine, constrain_calls=DECODING[decoding],
-        )  # fmt: skip
+            recipe=str(self.recipe),
+            benchmark=BENCHMARK,
+            dev=self.dev,
+            max_tokens=options.max_tokens,
+            jobs=options.jobs,
+            engine=options.engine,
+            constrain_calls=DECODING[decoding],
+        )
 
         def measure() -> Outcome:
             found: Outcome = {}
@@ -118,8 +123,15 @@ class Curves:
 
 def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
     """Return a Markdown table: a row for each number of rows and families, and each decoding."""
-    groups = sorted({(split, group) for cell in found.values() for one in cell for split in SPLITS
-                     for group in one[split]["groups"]})  # fmt: skip
+    groups = sorted(
+        {
+            (split, group)
+            for cell in found.values()
+            for one in cell
+            for split in SPLITS
+            for group in one[split]["groups"]
+        }
+    )
     heads = ["rows", "families", "decoding", *(f"{split}, {group}" for split, group in groups)]
     lines = ["| " + " | ".join(heads) + " |", "|---:|---:|---|" + "---:|" * len(groups)]
     for (rows, count, decoding), cell in sorted(found.items()):

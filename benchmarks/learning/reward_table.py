@@ -44,9 +44,14 @@ from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 
 BENCHMARK = "saasworld"
 FAMILIES = (
-    "contact-details", "employee-record", "invoice-due-date", "order-address", "product-details",
-    "task-progress", "ticket-status",
-)  # fmt: skip
+    "contact-details",
+    "employee-record",
+    "invoice-due-date",
+    "order-address",
+    "product-details",
+    "task-progress",
+    "ticket-status",
+)
 FIRST_TRIED, FIRST_SHOWN, FIRST_DEV, FIRST_CURVE = 1_000, 10_000, 500, 600
 ONLINE = ("grpo", "dr-grpo", "rloo", "gspo", "cispo", "rft", "grpo-imitate")
 OFFLINE = ("best", "dpo", "sft")
@@ -178,9 +183,13 @@ class Seed:
     @contextmanager
     def endpoint(self, name: str, model: Path) -> Iterator[list[str]]:
         settings = TrialSettings(
-            recipe=str(self.recipe), benchmark=BENCHMARK, dev=self.dev, max_tokens=self.options.max_tokens,
-            jobs=self.options.jobs, engine="torch",
-        )  # fmt: skip
+            recipe=str(self.recipe),
+            benchmark=BENCHMARK,
+            dev=self.dev,
+            max_tokens=self.options.max_tokens,
+            jobs=self.options.jobs,
+            engine="torch",
+        )
         with served(model, f"{self.out.name}-{name}", self.out / f"{name}.port", settings) as arguments:
             yield arguments
 

@@ -23,12 +23,19 @@ def scripted_model(answered: Callable[[str], str]) -> Iterator[str]:
             asked = request["messages"][-1]["content"]
             text = answered(asked)
             answer = {
-                "id": "1", "object": "chat.completion", "created": 0, "model": "scripted",
-                "choices": [{"index": 0, "finish_reason": "stop",
-                             "message": {"role": "assistant", "content": text}}],
-                "usage": {"prompt_tokens": len(asked) // 4, "completion_tokens": len(text) // 4,
-                          "total_tokens": (len(asked) + len(text)) // 4},
-            }  # fmt: skip
+                "id": "1",
+                "object": "chat.completion",
+                "created": 0,
+                "model": "scripted",
+                "choices": [
+                    {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": text}}
+                ],
+                "usage": {
+                    "prompt_tokens": len(asked) // 4,
+                    "completion_tokens": len(text) // 4,
+                    "total_tokens": (len(asked) + len(text)) // 4,
+                },
+            }
             body = json.dumps(answer).encode()
             self.send_response(200)
             self.send_header("Content-Type", "application/json")

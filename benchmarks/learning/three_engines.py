@@ -51,16 +51,34 @@ def play(engine: str, options: argparse.Namespace, tasks: list[str], home: Path)
         extra = [f"n_parallel={options.jobs}"]
     vllm = options.vllm if engine == "vllm" else None
     with serve(
-        model, engine=engine, vllm=vllm, model_name="model", dtype=dtype, extra=extra,
+        model,
+        engine=engine,
+        vllm=vllm,
+        model_name="model",
+        dtype=dtype,
+        extra=extra,
         max_model_len=options.positions * (options.jobs if engine == "llama.cpp" else 1),
-    ) as server:  # fmt: skip
+    ) as server:
         os.environ["OPENAI_API_KEY"] = server.key
         begun = time.monotonic()
         arguments = [
-            "--agent", "chat", "--model", "model", "--base-url", server.base_url, "--capture-llm",
-            "--benchmark", "saasworld", "--jobs", str(options.jobs), "--agent-option", "temperature=0",
-            "--agent-option", "max_tokens=300", *(word for task in tasks for word in ("--task", task)),
-        ]  # fmt: skip
+            "--agent",
+            "chat",
+            "--model",
+            "model",
+            "--base-url",
+            server.base_url,
+            "--capture-llm",
+            "--benchmark",
+            "saasworld",
+            "--jobs",
+            str(options.jobs),
+            "--agent-option",
+            "temperature=0",
+            "--agent-option",
+            "max_tokens=300",
+            *(word for task in tasks for word in ("--task", task)),
+        ]
         run_id = record(home / f"{engine}.begun", arguments)
         seconds = time.monotonic() - begun
     answers: dict[str, list[str]] = {}

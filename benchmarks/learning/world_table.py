@@ -28,9 +28,18 @@ from mcp_bench.servers.host import needed_role
 from mcp_bench.servers.registry import load
 
 NAMES = (
-    "agentdojo", "automationbench", "bfcl", "game-2048", "gymnasium", "minigrid", "reasoning-gym",
-    "scienceworld", "tau2", "tetris", "textarena",
-)  # fmt: skip
+    "agentdojo",
+    "automationbench",
+    "bfcl",
+    "game-2048",
+    "gymnasium",
+    "minigrid",
+    "reasoning-gym",
+    "scienceworld",
+    "tau2",
+    "tetris",
+    "textarena",
+)
 SPLITS = ("train", "dev", "test")
 ENDLESS = 1500
 """A split with more tasks counts as endless."""
@@ -98,10 +107,13 @@ def runs(name: str, agent: str) -> Iterator[Played]:
             splits = sorted({one.split for one in episodes}, key=SPLITS.index)
             named = "all" if len(splits) == len(SPLITS) else " and ".join(splits)
             yield Played(
-                named, len(episodes), sum(one.strict is True for one in episodes),
+                named,
+                len(episodes),
+                sum(one.strict is True for one in episodes),
                 statistics.fmean(one.partial or 0.0 for one in episodes),
-                statistics.median(one.seconds or 0.0 for one in episodes), (min(tools), max(tools)),
-            )  # fmt: skip
+                statistics.median(one.seconds or 0.0 for one in episodes),
+                (min(tools), max(tools)),
+            )
 
 
 def longest(name: str, agent: str) -> Played | None:

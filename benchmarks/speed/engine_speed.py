@@ -53,9 +53,13 @@ def small_tokenizer(size: int) -> Any:
 def bare(model: Any, prompts: list[list[int]], new: int) -> None:
     ids = torch.tensor(prompts)
     model.generate(
-        ids, attention_mask=torch.ones_like(ids), max_new_tokens=new, min_new_tokens=new, do_sample=False,
+        ids,
+        attention_mask=torch.ones_like(ids),
+        max_new_tokens=new,
+        min_new_tokens=new,
+        do_sample=False,
         pad_token_id=0,
-    )  # fmt: skip
+    )
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -102,8 +106,10 @@ def main() -> None:
         else:
             model = random_model()
             tokenizer = small_tokenizer(SMOLLM2["vocab_size"])
-        print(f"{sum(one.numel() for one in model.parameters()):,} parameters, {model.dtype}, "
-              f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}")  # fmt: skip
+        print(
+            f"{sum(one.numel() for one in model.parameters()):,} parameters, {model.dtype}, "
+            f"{torch.get_num_threads()} threads, load {os.getloadavg()[0]:.1f}"
+        )
         for concurrent in options.concurrent:
             measure(model, tokenizer, concurrent, options.prompt, options.new, options.rounds)
 

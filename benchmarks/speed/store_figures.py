@@ -75,8 +75,10 @@ def command(name: str, arguments: list[str], home: Path, cache: Path | None = No
     begun, before = time.monotonic(), cpu(resource.RUSAGE_CHILDREN)
     child = subprocess.Popen(
         [sys.executable, "-m", "mcp_bench.bridge.cli.root", *arguments],
-        env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        env=environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
     most = 0
     while child.poll() is None:
         most = max(most, resident(child.pid))

@@ -69,10 +69,18 @@ def _write_run(
         for task, repeat in slots
     ]
     info = RunInfo(
-        id=f"run_synthetic{model:02d}", created_us=START_US, benchmark="saasworld", benchmark_version=version,
-        agent="chat", agent_version="1", model=f"model-{model:02d}", isolation="uid", home="sealed",
-        tools="mcp-only", plan=plan,
-    )  # fmt: skip
+        id=f"run_synthetic{model:02d}",
+        created_us=START_US,
+        benchmark="saasworld",
+        benchmark_version=version,
+        agent="chat",
+        agent_version="1",
+        model=f"model-{model:02d}",
+        isolation="uid",
+        home="sealed",
+        tools="mcp-only",
+        plan=plan,
+    )
     with RunFolder.create(info, root=root) as folder:
         path = folder.path
     recordings, grades = sqlite3.connect(path / RECORDINGS), sqlite3.connect(path / GRADES)
@@ -95,19 +103,34 @@ def _write_run(
 
 
 def _write_episode(
-    db: sqlite3.Connection, draw: random.Random, episode: str, run: str, number: int, task: Task, repeat: int,
-    tools: str, calls: int,
-) -> None:  # fmt: skip
+    db: sqlite3.Connection,
+    draw: random.Random,
+    episode: str,
+    run: str,
+    number: int,
+    task: Task,
+    repeat: int,
+    tools: str,
+    calls: int,
+) -> None:
     begun = START_US + number * 60_000_000
     db.execute(
         "INSERT INTO episodes (id, run, task, split, domain, prompt, seed, repeat, attempt, tools,"
         " started_us, ended_us, termination, exit_code, answer, usage, connections) VALUES"
         " (?, ?, ?, 'train', ?, ?, 0, ?, 1, ?, ?, ?, 'agent_exit', 0, 'Done.', ?, 1)",
         (
-            episode, run, task.id, task.domain, task.prompt, repeat, tools, begun, begun + 50_000_000,
+            episode,
+            run,
+            task.id,
+            task.domain,
+            task.prompt,
+            repeat,
+            tools,
+            begun,
+            begun + 50_000_000,
             '{"input_tokens": 9000, "output_tokens": 700}',
         ),
-    )  # fmt: skip
+    )
     names = [tool["function"]["name"] for tool in json.loads(tools)]
     made = [(draw.choice(names), _arguments(draw), draw.random() < 0.07) for _ in range(calls)]
     db.executemany(

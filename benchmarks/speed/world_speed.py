@@ -141,10 +141,16 @@ async def measure(name: str, count: int) -> str:
     finally:
         await remote.aclose()
     cells = (
-        f"`{name}`", f"{here.strict}/{here.played}", f"{1 / here.episode:.2f}", f"{1 / there.episode:.2f}",
-        f"{1000 * here.opening:.2f}", f"{1000 * there.opening:.2f}",
-        f"{1000 * (there.opening - here.opening):+.2f}", f"{there.opening / here.opening:.1f}", guessed,
-    )  # fmt: skip
+        f"`{name}`",
+        f"{here.strict}/{here.played}",
+        f"{1 / here.episode:.2f}",
+        f"{1 / there.episode:.2f}",
+        f"{1000 * here.opening:.2f}",
+        f"{1000 * there.opening:.2f}",
+        f"{1000 * (there.opening - here.opening):+.2f}",
+        f"{there.opening / here.opening:.1f}",
+        guessed,
+    )
     return f"| {' | '.join(cells)} |"
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mcp_bench.api.episodes import Call, Episode, calls_of, episode_of
+from mcp_bench.api.filters import filter_of
 from mcp_bench.api.frame import Frame
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.runs import Run
@@ -49,36 +50,6 @@ class Manifest:
     """By the name of a benchmark: why its rows could not be compared with held-out tasks."""
     document: Mapping[str, Any]
     """The whole manifest, which is in the file `<name>.manifest.json`, too."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Filter:
-    agents: tuple[str, ...]
-    models: tuple[str, ...]
-    benchmarks: tuple[str, ...]
-    splits: tuple[str, ...]
-    domains: tuple[str, ...]
-    tasks: tuple[str, ...]
-
-    def chosen(self, episodes: Iterator[tuple[Path, StoredEpisode]]) -> list[tuple[Path, StoredEpisode]]:
-        """Return the episodes that have the names.
-
-        Raises:
-            UnknownNameError: no episode has one of them.
-        """
-        wanted = {one.name.removesuffix("s"): getattr(self, one.name) for one in fields(self)}
-        known: dict[str, set[str]] = {kind: set() for kind in wanted}
-        found = []
-        for path, episode in episodes:
-            for kind, names in known.items():
-                names.add(getattr(episode, kind) or "")
-            if all(not names or getattr(episode, kind) in names for kind, names in wanted.items()):
-                found.append((path, episode))
-        for kind, names in wanted.items():
-            for name in names:
-                if name not in known[kind]:
-                    raise UnknownNameError(kind, name, known[kind] - {""})
-        return found
 
 
 class Home:
@@ -136,9 +107,16 @@ class Home:
             return episode_of(reader.episode(found), path)
 
     def episodes(
-        self, *, runs: Names = (), agents: Names = (), models: Names = (), benchmarks: Names = (),
-        splits: Names = (), domains: Names = (), tasks: Names = (),
-    ) -> Frame[Episode]:  # fmt: skip
+        self,
+        *,
+        runs: Names = (),
+        agents: Names = (),
+        models: Names = (),
+        benchmarks: Names = (),
+        splits: Names = (),
+        domains: Names = (),
+        tasks: Names = (),
+    ) -> Frame[Episode]:
         """Return the last attempt at every planned episode, oldest first, as rows for pandas and polars.
 
         Args:
@@ -153,21 +131,33 @@ class Home:
         Raises:
             UnknownNameError: no episode has one of the names; the message lists near matches.
         """
-        wanted = _filter(agents, models, benchmarks, splits, domains, tasks)
+        wanted = filter_of(agents, models, benchmarks, splits, domains, tasks)
         found = wanted.chosen(self._stored(several(runs)))
         return Frame(Episode, [episode_of(stored, path) for path, stored in found])
 
     def calls(
-        self, *, runs: Names = (), agents: Names = (), models: Names = (), benchmarks: Names = (),
-        splits: Names = (), domains: Names = (), tasks: Names = (),
-    ) -> Frame[Call]:  # fmt: skip
+        self,
+        *,
+        runs: Names = (),
+        agents: Names = (),
+        models: Names = (),
+        benchmarks: Names = (),
+        splits: Names = (),
+        domains: Names = (),
+        tasks: Names = (),
+    ) -> Frame[Call]:
         """Return the tool calls of the episodes that `episodes` returns."""
         from mcp_bench.recorder.runs.reader import RunReader
 
         found = self.episodes(
-            runs=runs, agents=agents, models=models, benchmarks=benchmarks, splits=splits, domains=domains,
+            runs=runs,
+            agents=agents,
+            models=models,
+            benchmarks=benchmarks,
+            splits=splits,
+            domains=domains,
             tasks=tasks,
-        )  # fmt: skip
+        )
         by_run: dict[Path, list[Episode]] = {}
         for episode in found:
             by_run.setdefault(episode._path, []).append(episode)
@@ -178,9 +168,17 @@ class Home:
         return Frame(Call, calls)
 
     def scores(
-        self, by: Names = GROUPS, *, runs: Names = (), agents: Names = (), models: Names = (),
-        benchmarks: Names = (), splits: Names = (), domains: Names = (), tasks: Names = (),
-    ) -> Frame[Score]:  # fmt: skip
+        self,
+        by: Names = GROUPS,
+        *,
+        runs: Names = (),
+        agents: Names = (),
+        models: Names = (),
+        benchmarks: Names = (),
+        splits: Names = (),
+        domains: Names = (),
+        tasks: Names = (),
+    ) -> Frame[Score]:
         """Return the scores of `mcp-bench report`, one row for each group.
 
         Args:
@@ -199,7 +197,7 @@ class Home:
         from mcp_bench.recorder.verify.accept import with_accepted
 
         names = groups(",".join(several(by)))
-        wanted = _filter(agents, models, benchmarks, splits, domains, tasks)
+        wanted = filter_of(agents, models, benchmarks, splits, domains, tasks)
         found = [stored for _, stored in wanted.chosen(self._stored(several(runs)))]
         with use_home(self.path):
             rows = with_accepted(summarise(found, [*names, *CONDITIONS]))
@@ -228,12 +226,23 @@ class Home:
         return comparison(compare_alike(stored, a, b, names), names)
 
     def export(
-        self, out: str | Path, selection: Selection | None = None, *, format: str | None = None,
-        pairs: bool = False, margin: float | None = None, steps: bool = False,
-        shard_size: int | None = None, compress: str | None = None, card: bool = False,
-        license_id: str | None = None, jobs: int | None = None, force: bool = False,
-        images: str | None = None, step_weights: Mapping[str, float] | None = None,
-    ) -> Manifest:  # fmt: skip
+        self,
+        out: str | Path,
+        selection: Selection | None = None,
+        *,
+        format: str | None = None,
+        pairs: bool = False,
+        margin: float | None = None,
+        steps: bool = False,
+        shard_size: int | None = None,
+        compress: str | None = None,
+        card: bool = False,
+        license_id: str | None = None,
+        jobs: int | None = None,
+        force: bool = False,
+        images: str | None = None,
+        step_weights: Mapping[str, float] | None = None,
+    ) -> Manifest:
         """Write graded episodes as training data, with a manifest beside it: `mcp-bench export`.
 
         Args:
@@ -267,17 +276,27 @@ class Home:
         from mcp_bench.recorder.export.write import export as write
 
         selection, rows = rows_of(
-            selection or Selection(), format, pairs=pairs, margin=margin, steps=steps, images=images,
+            selection or Selection(),
+            format,
+            pairs=pairs,
+            margin=margin,
+            steps=steps,
+            images=images,
             step_weights=step_weights,
-        )  # fmt: skip
+        )
         extras = Extras(card=card, license_id=license_id)
         path = Path(out)
         with use_home(self.path):
             curation = Curation(selection, jobs)
             found = write(
-                rows, path, curation, compress=compress, shard_size=shard_size, force=force,
+                rows,
+                path,
+                curation,
+                compress=compress,
+                shard_size=shard_size,
+                force=force,
                 extras=extras,
-            )  # fmt: skip
+            )
         return Manifest(
             data=path.with_name(found["data"]),
             format=found["format"],
@@ -290,9 +309,14 @@ class Home:
         )
 
     def import_(
-        self, paths: str | Path | Sequence[str | Path], *, format: str | None = None,
-        benchmark: str | None = None, agent: str | None = None, split: str | None = None,
-    ) -> Outcome:  # fmt: skip
+        self,
+        paths: str | Path | Sequence[str | Path],
+        *,
+        format: str | None = None,
+        benchmark: str | None = None,
+        agent: str | None = None,
+        split: str | None = None,
+    ) -> Outcome:
         """Import trajectories of other tools, with the grades that those gave: `mcp-bench import`.
 
         Rows that cannot be read are left out: the result has them with the reasons.
@@ -372,16 +396,3 @@ class Home:
 def open_home(path: str | Path | None = None) -> Home:
     """Return the home at `path`; by default `$MCP_BENCH_HOME`, else your user data directory."""
     return Home(default_home() if path is None else Path(path).expanduser().absolute())
-
-
-def _filter(
-    agents: Names, models: Names, benchmarks: Names, splits: Names, domains: Names, tasks: Names
-) -> _Filter:
-    return _Filter(
-        agents=several(agents),
-        models=several(models),
-        benchmarks=several(benchmarks),
-        splits=several(splits),
-        domains=several(domains),
-        tasks=several(tasks),
-    )

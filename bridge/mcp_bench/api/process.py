@@ -42,9 +42,13 @@ class RunProcess:
     """
 
     def __init__(
-        self, request: Request, home: Path, env: Mapping[str, str] | None,
-        on_event: OnEvent | None, progress: bool | None,
-    ) -> None:  # fmt: skip
+        self,
+        request: Request,
+        home: Path,
+        env: Mapping[str, str] | None,
+        on_event: OnEvent | None,
+        progress: bool | None,
+    ) -> None:
         """Start the process.
 
         Args:

@@ -25,9 +25,17 @@ Direction = Literal["client", "server"]
 Outcome = Literal["ok", "tool_error", "rpc_error", "transport_error", "cancelled"]
 
 FlagKind = Literal[
-    "wrong_token", "foreign_peer", "late_reconnect", "replay", "forged_control", "other_session",
-    "foreign_origin", "flood", "over_limit", "not_ended",
-]  # fmt: skip
+    "wrong_token",
+    "foreign_peer",
+    "late_reconnect",
+    "replay",
+    "forged_control",
+    "other_session",
+    "foreign_origin",
+    "flood",
+    "over_limit",
+    "not_ended",
+]
 """Attempts that the referee refuses, and what an agent did to the machine.
 
 - `wrong_token`: connect without the token, or with a wrong one.

@@ -108,9 +108,14 @@ def facts(name: str, found: Benchmark) -> dict[str, Any]:
 @click.option("--ids", is_flag=True, help="Print ids alone, one a line.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document, with whole prompts.")
 def tasks(
-    benchmark: str, split: str | None, tags: tuple[str, ...], path: str | None, limit: int | None, ids: bool,
+    benchmark: str,
+    split: str | None,
+    tags: tuple[str, ...],
+    path: str | None,
+    limit: int | None,
+    ids: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """List the tasks of BENCHMARK. Say which of them cannot run on this machine."""
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load

@@ -111,9 +111,14 @@ def plan(
 
 
 def train_sft(
-    recipe: str | Path, data: Files, *, tokenizer: str | None = None, overrides: Overrides | None = None,
-    out: str | Path | None = None, report_to: Sequence[str] = (),
-) -> Trained:  # fmt: skip
+    recipe: str | Path,
+    data: Files,
+    *,
+    tokenizer: str | None = None,
+    overrides: Overrides | None = None,
+    out: str | Path | None = None,
+    report_to: Sequence[str] = (),
+) -> Trained:
     """Fine-tune a model on exported rows, in this process: `mcp-bench train sft`.
 
     In the main thread, Ctrl-C finishes the step, saves a checkpoint and returns.
@@ -177,17 +182,36 @@ def _trained(folder: RunFolder, steps: int | None = None) -> Trained:
 
 
 def loop(
-    recipe: str | Path, *, turns: int = 1, train: Tasks = 100, dev: Tasks = 50, test: Tasks = 50,
-    benchmark: str = "saasworld", teacher: str = "oracle", teacher_model: str | None = None,
-    teacher_options: Mapping[str, Any] | None = None, min_partial: float = 0.5, attempts: int = 2,
-    temperature: float = 0.8, patience: int = 2, seed: int = 0,
+    recipe: str | Path,
+    *,
+    turns: int = 1,
+    train: Tasks = 100,
+    dev: Tasks = 50,
+    test: Tasks = 50,
+    benchmark: str = "saasworld",
+    teacher: str = "oracle",
+    teacher_model: str | None = None,
+    teacher_options: Mapping[str, Any] | None = None,
+    min_partial: float = 0.5,
+    attempts: int = 2,
+    temperature: float = 0.8,
+    patience: int = 2,
+    seed: int = 0,
     algorithm: Algorithm = "sft",
-    margin: float = 0.3, rl_steps: int = 20, max_tokens: int | None = None, base_steps: int | None = None,
+    margin: float = 0.3,
+    rl_steps: int = 20,
+    max_tokens: int | None = None,
+    base_steps: int | None = None,
     reasoning: Literal["keep", "drop"] = "drop",
-    jobs: int = 2, engine: Literal["auto", "vllm", "torch"] = "auto",
-    constrain_calls: bool = False, host: str = "127.0.0.1", record_options: Sequence[str] = (),
-    overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
-) -> dict[str, Any]:  # fmt: skip
+    jobs: int = 2,
+    engine: Literal["auto", "vllm", "torch"] = "auto",
+    constrain_calls: bool = False,
+    host: str = "127.0.0.1",
+    record_options: Sequence[str] = (),
+    overrides: Overrides | None = None,
+    out: str | Path | None = None,
+    report: Report = print,
+) -> dict[str, Any]:
     """Record, curate, train, serve and measure until the model stops improving: `mcp-bench loop`.
 
     The options are those of the command. Each step is a process of its own.
@@ -233,15 +257,31 @@ def loop(
     from mcp_bench.trainer.loop.turns import run_loop
 
     choices = {
-        "turns": turns, "train": train, "dev": dev, "test": test, "benchmark": benchmark, "teacher": teacher,
+        "turns": turns,
+        "train": train,
+        "dev": dev,
+        "test": test,
+        "benchmark": benchmark,
+        "teacher": teacher,
         "teacher_model": teacher_model,
         "teacher_options": [f"{key}={value}" for key, value in (teacher_options or {}).items()],
-        "min_partial": min_partial, "attempts": attempts, "temperature": temperature, "patience": patience,
-        "seed": seed, "max_tokens": max_tokens,
-        "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs, "engine": engine,
-        "constrain_calls": constrain_calls, "algorithm": algorithm, "margin": margin, "rl_steps": rl_steps,
-        "host": host, "record_options": [*record_options],
-    }  # fmt: skip
+        "min_partial": min_partial,
+        "attempts": attempts,
+        "temperature": temperature,
+        "patience": patience,
+        "seed": seed,
+        "max_tokens": max_tokens,
+        "base_steps": base_steps,
+        "reasoning": reasoning,
+        "jobs": jobs,
+        "engine": engine,
+        "constrain_calls": constrain_calls,
+        "algorithm": algorithm,
+        "margin": margin,
+        "rl_steps": rl_steps,
+        "host": host,
+        "record_options": [*record_options],
+    }
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Loop: {folder.path}")
     return run_loop(folder, settings, report)
@@ -261,12 +301,24 @@ def resume_loop(folder: str | Path, *, report: Report = print) -> dict[str, Any]
 
 
 def ablate(
-    recipe: str | Path, size: int, *, runs: Sequence[str] = (), run_tags: Sequence[str] = (),
-    seeds: int = 3, dev: Tasks = 50, benchmark: str = "saasworld", max_tokens: int | None = None,
-    base_steps: int | None = None, reasoning: Literal["keep", "drop"] = "drop", jobs: int = 2,
-    engine: Literal["auto", "vllm", "torch"] = "auto", constrain_calls: bool = False,
-    overrides: Overrides | None = None, out: str | Path | None = None, report: Report = print,
-) -> dict[str, Any]:  # fmt: skip
+    recipe: str | Path,
+    size: int,
+    *,
+    runs: Sequence[str] = (),
+    run_tags: Sequence[str] = (),
+    seeds: int = 3,
+    dev: Tasks = 50,
+    benchmark: str = "saasworld",
+    max_tokens: int | None = None,
+    base_steps: int | None = None,
+    reasoning: Literal["keep", "drop"] = "drop",
+    jobs: int = 2,
+    engine: Literal["auto", "vllm", "torch"] = "auto",
+    constrain_calls: bool = False,
+    overrides: Overrides | None = None,
+    out: str | Path | None = None,
+    report: Report = print,
+) -> dict[str, Any]:
     """Test whether higher-graded recordings train a better model: `mcp-bench ablate`.
 
     Args:
@@ -297,10 +349,19 @@ def ablate(
     from mcp_bench.trainer.ablation.start import begin, run
 
     choices = {
-        "runs": runs, "run_tags": run_tags, "size": size, "seeds": seeds, "dev": dev, "benchmark": benchmark,
-        "max_tokens": max_tokens, "base_steps": base_steps, "reasoning": reasoning, "jobs": jobs,
-        "engine": engine, "constrain_calls": constrain_calls,
-    }  # fmt: skip
+        "runs": runs,
+        "run_tags": run_tags,
+        "size": size,
+        "seeds": seeds,
+        "dev": dev,
+        "benchmark": benchmark,
+        "max_tokens": max_tokens,
+        "base_steps": base_steps,
+        "reasoning": reasoning,
+        "jobs": jobs,
+        "engine": engine,
+        "constrain_calls": constrain_calls,
+    }
     folder, settings = begin(str(recipe), _overrides(overrides), None if out is None else Path(out), choices)
     report(f"Ablation: {folder}")
     return run(folder, settings, report)

@@ -79,9 +79,14 @@ class Prepared:
 
 
 def prepare(
-    rows: Iterable[Row], tokenizer: Any, templates: Templates, max_length: int, *, mask_failed: bool = False,
+    rows: Iterable[Row],
+    tokenizer: Any,
+    templates: Templates,
+    max_length: int,
+    *,
+    mask_failed: bool = False,
     limit: str = "data.max_length",
-) -> Prepared:  # fmt: skip
+) -> Prepared:
     """Tokenise rows with the training template; drop those that it does not show or that train nothing.
 
     These are rows over `max_length`, without trained tokens, or with calls that the template leaves out.
@@ -138,9 +143,14 @@ def tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
         return _tokenise_unmarked(row, tokenizer, templates)
     try:
         encoded = tokenizer.apply_chat_template(
-            row.messages, tools=row.tools, chat_template=templates.training, tokenize=True, return_dict=True,
-            return_assistant_tokens_mask=True, **templates.variables,
-        )  # fmt: skip
+            row.messages,
+            tools=row.tools,
+            chat_template=templates.training,
+            tokenize=True,
+            return_dict=True,
+            return_assistant_tokens_mask=True,
+            **templates.variables,
+        )
     except Exception as error:  # templates can raise anything
         raise BenchError(
             sanitize_line(f"{row.place}: the chat template fails on this row: {error}")

@@ -16,8 +16,11 @@ from mcp_bench.trainer.recipe import Recipe
 WHOLE = ("Architecture",)
 """Sections that are one setting here: their keys are those of transformers' configurations."""
 LIMITS = {
-    "exclusiveMinimum": "above", "minimum": "at least", "exclusiveMaximum": "below", "maximum": "at most"
-}  # fmt: skip
+    "exclusiveMinimum": "above",
+    "minimum": "at least",
+    "exclusiveMaximum": "below",
+    "maximum": "at most",
+}
 TYPES = {"integer": "integer", "number": "number", "boolean": "true or false", "string": "text"}
 
 

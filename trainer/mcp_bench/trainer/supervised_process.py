@@ -34,9 +34,14 @@ class SupervisedProcess:
     """A running command. `exit_code` is None while it runs, and negative if a signal ended it."""
 
     def __init__(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, stdout: Stream, stderr: Stream,
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        stdout: Stream,
+        stderr: Stream,
         stdin: Stream = subprocess.DEVNULL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start the command in a new session, so that Ctrl-C in a terminal reaches only this process.
 
         Raises:

@@ -81,9 +81,13 @@ def _rendered(
         messages = [_short_ids(message) for message in messages]
     try:
         text = tokenizer.apply_chat_template(
-            messages, tools=row.tools, chat_template=template, tokenize=False, add_generation_prompt=prompt,
+            messages,
+            tools=row.tools,
+            chat_template=template,
+            tokenize=False,
+            add_generation_prompt=prompt,
             **variables,
-        )  # fmt: skip
+        )
     except Exception as error:  # templates can raise anything
         raise BenchError(
             sanitize_line(f"{row.place}: the chat template fails on this row: {error}")

@@ -27,10 +27,17 @@ SHORT_WAIT = 0.1
 def play(agent: str, benchmark: Benchmark, tasks: Sequence[str], home: Path, seed: int) -> Run:
     """Record an agent on tasks, in the home `home`."""
     return record(
-        agent, benchmark.name, tasks=list(tasks), seed=seed, jobs=JOBS, progress=False, home=home,
-        env=dict(getattr(benchmark, "variables", {})), retry_wait=SHORT_WAIT,
+        agent,
+        benchmark.name,
+        tasks=list(tasks),
+        seed=seed,
+        jobs=JOBS,
+        progress=False,
+        home=home,
+        env=dict(getattr(benchmark, "variables", {})),
+        retry_wait=SHORT_WAIT,
         isolation=os.environ.get("MCP_BENCH_ISOLATION"),
-    )  # fmt: skip
+    )
 
 
 def invalid(run: Run) -> list[str]:

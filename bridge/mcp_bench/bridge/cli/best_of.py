@@ -24,23 +24,40 @@ Examples:
 @click.command(name="best-of", epilog=EPILOG)
 @run_options
 @click.option(
-    "--repeat", "n", type=click.IntRange(min=2), default=4, show_default=True, metavar="K",
+    "--repeat",
+    "n",
+    type=click.IntRange(min=2),
+    default=4,
+    show_default=True,
+    metavar="K",
     help="Attempts at each task.",
-)  # fmt: skip
+)
 @click.option(
-    "--split", "splits", multiple=True, default=("dev",), show_default=True, metavar="SPLIT",
+    "--split",
+    "splits",
+    multiple=True,
+    default=("dev",),
+    show_default=True,
+    metavar="SPLIT",
     help="Tasks of this split (repeatable).",
-)  # fmt: skip
+)
 @judge_options
 @click.option(
-    "--out", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
     help="Write what was chosen, and what the model was asked, as JSON lines.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def best_of(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], n: int, splits: tuple[str, ...], out: Path | None,
-    as_json: bool, **judge: Any,
-) -> None:  # fmt: skip
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    n: int,
+    splits: tuple[str, ...],
+    out: Path | None,
+    as_json: bool,
+    **judge: Any,
+) -> None:
     """Choose one of several attempts, without their grades.
 
     The attempts were recorded, and the choice is measured. By default, the choice is the earliest attempt

@@ -21,16 +21,53 @@ from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 
 PROJECT_OPTIONS = frozenset(
     {
-        "agent", "attempts", "benchmark", "best", "by", "format", "jobs", "limit", "max-calls", "min-partial",
-        "model", "patience", "repeat", "retries", "retry-wait", "seed", "seeds", "size", "split", "strict",
-        "tag", "task", "teacher", "teacher-model", "temperature", "timeout", "turns",
+        "agent",
+        "attempts",
+        "benchmark",
+        "best",
+        "by",
+        "format",
+        "jobs",
+        "limit",
+        "max-calls",
+        "min-partial",
+        "model",
+        "patience",
+        "repeat",
+        "retries",
+        "retry-wait",
+        "seed",
+        "seeds",
+        "size",
+        "split",
+        "strict",
+        "tag",
+        "task",
+        "teacher",
+        "teacher-model",
+        "temperature",
+        "timeout",
+        "turns",
     }
-)  # fmt: skip
+)
 """All that a project's file may set, in any command. What is not listed is refused, in new commands too."""
 REQUESTS = frozenset(
-    {"accept", "config", "dry-run", "force", "help", "note", "prompt", "push", "resume", "server", "show",
-     "version", "yes"}
-)  # fmt: skip
+    {
+        "accept",
+        "config",
+        "dry-run",
+        "force",
+        "help",
+        "note",
+        "prompt",
+        "push",
+        "resume",
+        "server",
+        "show",
+        "version",
+        "yes",
+    }
+)
 """They ask for something to be done now, so they are typed."""
 STARTED_BY_AGENTS = frozenset({"connect", "experience", "proxy", "serve"})
 """Agents start these in a folder of theirs, where they could choose their own tasks."""

@@ -85,9 +85,18 @@ most_option = click.option(
 @judge_options
 @click.pass_context
 def tips(
-    ctx: click.Context, /, runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
-    benchmark: str | None, as_json: bool, least: int, most: int, **judge: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    before: Path | None,
+    out: Path,
+    benchmark: str | None,
+    as_json: bool,
+    least: int,
+    most: int,
+    **judge: Any,
+) -> None:
     """Add tips: what goes wrong in several tasks, and what repaired it.
 
     By default, a rule finds them: errors of tools, and how the call differed that worked later. With
@@ -125,9 +134,15 @@ def tips(
 @least_option
 @most_option
 def skills(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], before: Path | None, out: Path,
-    benchmark: str | None, as_json: bool, least: int, most: int,
-) -> None:  # fmt: skip
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    before: Path | None,
+    out: Path,
+    benchmark: str | None,
+    as_json: bool,
+    least: int,
+    most: int,
+) -> None:
     """Add skills: the calls that all solved tasks of a family have in common."""
     from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
     from mcp_bench.bridge.memory.skills import procedures, with_skills

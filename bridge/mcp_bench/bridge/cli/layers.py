@@ -17,9 +17,12 @@ Examples:
 @click.command(epilog=EPILOG)
 @click.option("--remove", is_flag=True, help="Remove the layers that no sandbox uses.")
 @click.option(
-    "--unused-for", "days", type=click.FloatRange(min=0), metavar="DAYS",
+    "--unused-for",
+    "days",
+    type=click.FloatRange(min=0),
+    metavar="DAYS",
     help="With --remove: only those that were not used for so many days.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def layers(remove: bool, days: float | None, as_json: bool) -> None:
     """List or remove the built files of tasks.

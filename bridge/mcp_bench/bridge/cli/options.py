@@ -59,9 +59,13 @@ split_option = click.option(
     "--split", metavar="S", help="train, dev, test or all. Default: the benchmark's default tasks."
 )
 task_option = click.option(
-    "--task", "tasks", metavar="ID", multiple=True, callback=ids_in_files,
+    "--task",
+    "tasks",
+    metavar="ID",
+    multiple=True,
+    callback=ids_in_files,
     help="Task id, or @FILE with several ids (repeatable).",
-)  # fmt: skip
+)
 seed_option = click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed for what can vary in a world."
 )

@@ -43,9 +43,12 @@ Examples:
 )
 @click.option("--no-browser", is_flag=True, help="Do not open a browser.")
 @click.option(
-    "--export", "folder", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
+    "--export",
+    "folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
     help="Write static pages to an empty folder instead, with secrets redacted.",
-)  # fmt: skip
+)
 @click.option("--grades", is_flag=True, help="With --export: also show the grades of test tasks.")
 def view(
     what: str | None,

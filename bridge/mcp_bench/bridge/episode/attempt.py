@@ -139,9 +139,13 @@ class PluginError(Exception):
 
 
 async def confine(
-    setup: Setup, launch: Launch, folder: EpisodeFolder, environ: Mapping[str, str], held: AsyncExitStack,
+    setup: Setup,
+    launch: Launch,
+    folder: EpisodeFolder,
+    environ: Mapping[str, str],
+    held: AsyncExitStack,
     door: Door | None = None,
-) -> Confinement | None:  # fmt: skip
+) -> Confinement | None:
     """Prepare the sandbox for a launch. Call it when everything in the episode's folder exists.
 
     Args:
@@ -164,9 +168,14 @@ def with_tools(server: McpServer, run: RunFolder, episode: str) -> McpServer:
 
 
 def launch_request(
-    setup: Setup, folder: EpisodeFolder, prompt: str, server: McpServer, reference: bytes | None,
-    system: str = "", door: Door | None = None,
-) -> LaunchRequest:  # fmt: skip
+    setup: Setup,
+    folder: EpisodeFolder,
+    prompt: str,
+    server: McpServer,
+    reference: bytes | None,
+    system: str = "",
+    door: Door | None = None,
+) -> LaunchRequest:
     """Return what an agent gets to know. Instructions are in its own place for them, or before its prompt."""
     has_place = setup.agent.capabilities.system
     return LaunchRequest(

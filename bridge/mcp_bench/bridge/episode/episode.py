@@ -134,9 +134,16 @@ async def run_episode(
 
 
 async def play(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
-    attempt: Attempt, host: EpisodeHost, *, claims_count: bool = False,
-) -> Grade | None:  # fmt: skip
+    setup: Setup,
+    run: RunFolder,
+    planned: PlannedEpisode,
+    episode: str,
+    world: World | None,
+    attempt: Attempt,
+    host: EpisodeHost,
+    *,
+    claims_count: bool = False,
+) -> Grade | None:
     """Let the agent work, then store the episode, its scan for taint, and the grade of a valid one."""
     graded: tuple[Grade, JSON] | None = None
     try:
@@ -223,9 +230,12 @@ def begin(
 
 
 async def judge(
-    world: World, attempt: Attempt, planned: PlannedEpisode, said: Callable[[], list[Message]],
+    world: World,
+    attempt: Attempt,
+    planned: PlannedEpisode,
+    said: Callable[[], list[Message]],
     host: EpisodeHost | None = None,
-) -> tuple[Grade, JSON] | None:  # fmt: skip
+) -> tuple[Grade, JSON] | None:
     """Grade the final state and take a snapshot of it; a failing grader invalidates the attempt.
 
     Args:

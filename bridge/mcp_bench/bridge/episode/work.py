@@ -57,9 +57,14 @@ if TYPE_CHECKING:
 
 
 async def work(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, episode: str, world: World | None,
-    attempt: Attempt, host: EpisodeHost,
-) -> None:  # fmt: skip
+    setup: Setup,
+    run: RunFolder,
+    planned: PlannedEpisode,
+    episode: str,
+    world: World | None,
+    attempt: Attempt,
+    host: EpisodeHost,
+) -> None:
     """Run the agent until it ends, on `world` or else on the run's server. On return, no process is left.
 
     Fills in `attempt` step by step, so a cancelled episode keeps what is known at that point.
@@ -215,10 +220,13 @@ class Launches:
                 if not self._confinement:
                     self._confinement.append(await self._confined(launch, environ))
                 await process.launch(
-                    launch.argv, environ, folder.workdir,
-                    confinement=self._confinement[0], warm_start=launch.warm_start if forks else None,
+                    launch.argv,
+                    environ,
+                    folder.workdir,
+                    confinement=self._confinement[0],
+                    warm_start=launch.warm_start if forks else None,
                     limits=(setup.limits, folder.path),
-                )  # fmt: skip
+                )
                 left = max(self.end - anyio.current_time(), 0.0)
                 attempt.termination = await until_over(process, left, wire.cut_off)
                 attempt.exit_code = process.exit_code
@@ -290,9 +298,14 @@ async def later_tools(setup: Setup, session: WorldSession | None) -> Sequence[To
 
 
 def open_wire(
-    setup: Setup, run: RunFolder, episode: str, session: WorldSession | None, folder: EpisodeFolder,
-    held: AsyncExitStack, later: Sequence[ToolSpec] = (),
-) -> UnixSocketWire | HttpWire:  # fmt: skip
+    setup: Setup,
+    run: RunFolder,
+    episode: str,
+    session: WorldSession | None,
+    folder: EpisodeFolder,
+    held: AsyncExitStack,
+    later: Sequence[ToolSpec] = (),
+) -> UnixSocketWire | HttpWire:
     """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
     if session is not None:

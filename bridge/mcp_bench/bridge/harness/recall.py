@@ -37,14 +37,16 @@ def recall_tool() -> ToolSpec:
             "properties": {
                 "words": {"type": "string", "description": "What the task is about."},
                 "limit": {
-                    "type": "integer", "minimum": 1, "maximum": MOST,
+                    "type": "integer",
+                    "minimum": 1,
+                    "maximum": MOST,
                     "description": f"How many (default {USUAL}).",
                 },
             },
             "required": ["words"],
             "additionalProperties": False,
         },
-    )  # fmt: skip
+    )
 
 
 def recall(texts: Mapping[str, Recalled], words: str, limit: int = USUAL) -> ToolResult:

@@ -74,11 +74,19 @@ async def listen(
     """
     streams = _Streams(app, patience)
     config = uvicorn.Config(
-        streams, lifespan="off", ws="none", log_config=None, log_level=logging.CRITICAL, access_log=False,
-        proxy_headers=False, server_header=False, date_header=False, limit_concurrency=max_connections,
+        streams,
+        lifespan="off",
+        ws="none",
+        log_config=None,
+        log_level=logging.CRITICAL,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        limit_concurrency=max_connections,
         timeout_graceful_shutdown=drain,
         http=partial(HeadTimeoutProtocol, patience=patience),  # type: ignore[arg-type]
-    )  # fmt: skip
+    )
     server = _Server(config)
 
     async def serve() -> None:

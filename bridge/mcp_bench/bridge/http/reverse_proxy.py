@@ -42,9 +42,16 @@ SERVER_ERROR = -32000
 """First of the JSON-RPC codes for errors that the implementation defines."""
 
 _ONE_CONNECTION = {
-    b"connection", b"keep-alive", b"proxy-authenticate", b"proxy-authorization", b"proxy-connection", b"te",
-    b"trailer", b"transfer-encoding", b"upgrade",
-}  # fmt: skip
+    b"connection",
+    b"keep-alive",
+    b"proxy-authenticate",
+    b"proxy-authorization",
+    b"proxy-connection",
+    b"te",
+    b"trailer",
+    b"transfer-encoding",
+    b"upgrade",
+}
 _SET_HERE = {b"host", b"accept-encoding", b"expect"}
 _ADDED_BY_CLIENT = ("Accept", "Content-Type", "User-Agent")
 _log = logging.getLogger(__name__)

@@ -28,8 +28,7 @@ LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 4
 """System call numbers; the same on every architecture except Alpha."""
 RULESET_VERSION = 1
 RULE_PATH_BENEATH = 1
-EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
-TRUNCATE, IOCTL_DEV = 1 << 14, 1 << 15
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR, TRUNCATE, IOCTL_DEV = (1 << bit for bit in (0, 1, 2, 3, 14, 15))
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 """Rights that a rule for a file, not a folder, can grant."""
 RIGHTS_BY_ABI = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}
@@ -39,8 +38,12 @@ SCOPES = 0b11
 
 PR_SET_SECCOMP, SECCOMP_MODE_FILTER = 22, 2
 ARCHITECTURES = {
-    "x86_64": 0xC000003E, "i386": 0x40000003, "aarch64": 0xC00000B7, "arm": 0x40000028, "riscv64": 0xC00000F3,
-}  # fmt: skip
+    "x86_64": 0xC000003E,
+    "i386": 0x40000003,
+    "aarch64": 0xC00000B7,
+    "arm": 0x40000028,
+    "riscv64": 0xC00000F3,
+}
 """Names and numbers (linux/audit.h) of the architectures whose system calls are checked, in the order of the
 tables below. A process can use those of each architecture that its kernel runs."""
 REFUSED: "dict[str, tuple[int | None, ...]]" = {

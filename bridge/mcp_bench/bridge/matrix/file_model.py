@@ -13,9 +13,12 @@ from mcp_bench.bridge.matrix.settings import Setting, listed, settings_of
 
 SCHEMA = "https://json-schema.org/draft/2020-12/schema"
 SECTION = ConfigDict(
-    extra="forbid", strict=True, frozen=True, allow_inf_nan=False,
+    extra="forbid",
+    strict=True,
+    frozen=True,
+    allow_inf_nan=False,
     alias_generator=lambda name: name.replace("_", "-"),
-)  # fmt: skip
+)
 _Name = Annotated[str, Field(min_length=1, max_length=100, pattern=r"^[\w.-]+$")]
 
 

@@ -92,9 +92,11 @@ def settings_of(command: click.Command) -> Mapping[str, Setting]:
 def arguments(settings: Mapping[str, Setting], values: Mapping[str, Any], folder: Path) -> list[str]:
     """Return the arguments of `mcp-bench record` that say the same as `values`."""
     return [
-        word for key, setting in settings.items() if key in values
+        word
+        for key, setting in settings.items()
+        if key in values
         for word in setting.words(values[key], folder)
-    ]  # fmt: skip
+    ]
 
 
 def _kind(option: click.Option) -> Any:

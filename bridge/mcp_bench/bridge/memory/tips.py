@@ -20,9 +20,14 @@ NO_REPAIR = ""
 NO_WORDS = "something else"
 """A later call worked, and no rule has words for what it did otherwise."""
 JSON_TYPES: Mapping[type, str] = {
-    bool: "a boolean", int: "a number", float: "a number", str: "a string", list: "an array",
-    dict: "an object", type(None): "null",
-}  # fmt: skip
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    str: "a string",
+    list: "an array",
+    dict: "an object",
+    type(None): "null",
+}
 
 
 @dataclass(frozen=True)

@@ -53,9 +53,15 @@ class ModelEndpoint:
 
 
 def endpoint_of(
-    agent: Agent, named: str | None, options: Mapping[str, str], environ: Mapping[str, str],
-    launched: Mapping[str, str], model: str | None, *, native: bool,
-) -> ModelEndpoint | None:  # fmt: skip
+    agent: Agent,
+    named: str | None,
+    options: Mapping[str, str],
+    environ: Mapping[str, str],
+    launched: Mapping[str, str],
+    model: str | None,
+    *,
+    native: bool,
+) -> ModelEndpoint | None:
     """Return the endpoint that an agent will use; None if it uses none, or if it is not certain which.
 
     Args:

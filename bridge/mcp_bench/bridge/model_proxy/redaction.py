@@ -12,17 +12,31 @@ SECRET_LETTERS = 8
 """Shorter values do not count as secrets: they may be words of the request (`none`)."""
 
 KEY_HEADERS = {
-    b"authorization", b"api-key", b"cookie", b"proxy-authorization", b"x-api-key", b"x-auth-token",
+    b"authorization",
+    b"api-key",
+    b"cookie",
+    b"proxy-authorization",
+    b"x-api-key",
+    b"x-auth-token",
     b"x-goog-api-key",
-}  # fmt: skip
+}
 REQUEST_HEADERS = {
-    b"anthropic-beta", b"anthropic-version", b"content-encoding", b"content-type", b"openai-beta",
-    b"user-agent", b"x-stainless-retry-count",
-}  # fmt: skip
+    b"anthropic-beta",
+    b"anthropic-version",
+    b"content-encoding",
+    b"content-type",
+    b"openai-beta",
+    b"user-agent",
+    b"x-stainless-retry-count",
+}
 RESPONSE_HEADERS = {
-    b"content-encoding", b"content-type", b"openai-processing-ms", b"request-id", b"retry-after",
+    b"content-encoding",
+    b"content-type",
+    b"openai-processing-ms",
+    b"request-id",
+    b"retry-after",
     b"x-request-id",
-}  # fmt: skip
+}
 QUERY = {"alt", "api-version", "beta"}
 """Query parameters whose values are stored."""
 

@@ -76,10 +76,16 @@ class AgentProcess:
         self._replies = BufferedByteReceiveStream(control)
 
     async def launch(
-        self, argv: Sequence[str], env: Mapping[str, str], cwd: Path, *, file_bytes: int | None = FILE_BYTES,
-        confinement: Confinement | None = None, warm_start: WarmStart | None = None,
+        self,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        cwd: Path,
+        *,
+        file_bytes: int | None = FILE_BYTES,
+        confinement: Confinement | None = None,
+        warm_start: WarmStart | None = None,
         limits: tuple[AgentLimits, Path] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start the program.
 
         Args:

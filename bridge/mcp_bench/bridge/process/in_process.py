@@ -87,9 +87,14 @@ async def agent_in_process(
 
 
 async def _served(
-    serve: Callable[..., Awaitable[int]], words: tuple[str, ...], server: SocketEntry, prompt: str,
-    out: IO[bytes], err: IO[bytes], environ: Mapping[str, str],
-) -> int:  # fmt: skip
+    serve: Callable[..., Awaitable[int]],
+    words: tuple[str, ...],
+    server: SocketEntry,
+    prompt: str,
+    out: IO[bytes],
+    err: IO[bytes],
+    environ: Mapping[str, str],
+) -> int:
     """Return the exit code of a client; a bug in it is that of a crash, as in a process of its own."""
 
     def write(log: IO[bytes], text: str) -> None:

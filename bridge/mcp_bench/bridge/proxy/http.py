@@ -99,9 +99,11 @@ async def serve_http_proxy(
             app = AccessRules(Recorded(proxy, exchanges, path=proxy.path), host, port, token=token)
             try:
                 async with anyio.create_task_group() as tasks:
-                    await tasks.start(lambda task_status: listen(
-                        app, listener, max_connections=max_connections, task_status=task_status
-                    ))  # fmt: skip
+                    await tasks.start(
+                        lambda task_status: listen(
+                            app, listener, max_connections=max_connections, task_status=task_status
+                        )
+                    )
                     task_status.started(f"http://{host}:{port}{proxy.path}")
             finally:
                 exchanges.end_all()

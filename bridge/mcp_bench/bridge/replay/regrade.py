@@ -139,9 +139,15 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
         outcome.uncompared = sum(call.result is None for call in calls)
         with anyio.move_on_after(REPLAY_SECONDS) as limit:
             found, grade, state = await replay(
-                benchmark, episode.task, episode.seed, calls, episode.answer or "",
-                rewards=rewards, host=host, transcript=transcript,
-            )  # fmt: skip
+                benchmark,
+                episode.task,
+                episode.seed,
+                calls,
+                episode.answer or "",
+                rewards=rewards,
+                host=host,
+                transcript=transcript,
+            )
     except Exception as error:  # a benchmark's own code, or an unreadable recording
         outcome.detail = str(error) if isinstance(error, BenchError) else f"{type(error).__name__}: {error}"
         return outcome

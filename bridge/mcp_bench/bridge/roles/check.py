@@ -50,10 +50,16 @@ def look_at_models(roles: Roles) -> None:
         names = (key_variable(role), SHARED_KEY)
         look(
             ModelEndpoint(
-                f"--{role}-model", one.base_url, "chat-completions", one.key, names, one.model, proxies=True,
+                f"--{role}-model",
+                one.base_url,
+                "chat-completions",
+                one.key,
+                names,
+                one.model,
+                proxies=True,
                 option=f"--{role}-model",
             )
-        )  # fmt: skip
+        )
 
 
 def warnings(roles: Roles, launched: Mapping[str, str]) -> Iterator[str]:

@@ -22,9 +22,16 @@ def agent_limits(changed: Mapping[str, int]) -> AgentLimits:
 
 
 def agent_setup(
-    name: str, options: Mapping[str, str], model: str | None, base_url: str | None, *, timeout: float,
-    tools: Tools, home: Home, capture: bool,
-) -> Setup:  # fmt: skip
+    name: str,
+    options: Mapping[str, str],
+    model: str | None,
+    base_url: str | None,
+    *,
+    timeout: float,
+    tools: Tools,
+    home: Home,
+    capture: bool,
+) -> Setup:
     """Return the part of a setup that concerns the agent.
 
     Raises:

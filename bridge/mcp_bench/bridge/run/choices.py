@@ -97,8 +97,10 @@ class Choices:
             url = getattr(self, name)
             if url is not None and not is_http_url(url):
                 raise WrongUseError(f"{name}: {url!r} is not an http:// or https:// URL")
-        levels = (("isolation", self.isolation, ("auto", *LEVELS, IN_PROCESS)),
-                  ("require_isolation", self.require_isolation, SEALING))  # fmt: skip
+        levels = (
+            ("isolation", self.isolation, ("auto", *LEVELS, IN_PROCESS)),
+            ("require_isolation", self.require_isolation, SEALING),
+        )
         for name, level, known in levels:
             if level is not None and level not in known:
                 raise UnknownNameError(f"level of {name}", level, known)

@@ -18,9 +18,17 @@ class ReportingDisplay(Display):
     """A `Display` that passes on what it shows."""
 
     def __init__(
-        self, total: int, jobs: int, title: str, calls: Callable[[], int], *, setup: Setup, run: RunFolder,
-        report: Callable[[Event], None], status: Callable[[dict[str, Any]], None],
-    ) -> None:  # fmt: skip
+        self,
+        total: int,
+        jobs: int,
+        title: str,
+        calls: Callable[[], int],
+        *,
+        setup: Setup,
+        run: RunFolder,
+        report: Callable[[Event], None],
+        status: Callable[[dict[str, Any]], None],
+    ) -> None:
         """Add `report`, which gets the events, and `status`, which gets a line whenever it has changed."""
         super().__init__(total, jobs, title, calls)
         self._run = run.id

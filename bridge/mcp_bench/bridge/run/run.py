@@ -56,9 +56,13 @@ def sandbox_slots(run: RunFolder) -> int:
 
 
 def run_to_end(
-    setup: Setup, run: RunFolder, parallel: Parallel, max_cost: float | None,
-    display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display, go_on: str | None = None,
-) -> RunEnded:  # fmt: skip
+    setup: Setup,
+    run: RunFolder,
+    parallel: Parallel,
+    max_cost: float | None,
+    display_of: Callable[[int, int, str, Callable[[], int]], Display] = Display,
+    go_on: str | None = None,
+) -> RunEnded:
     """Run every pending episode, show the progress and the result on stderr, and return the result.
 
     Args:
@@ -197,9 +201,14 @@ def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
 
 
 async def run_until_stopped(
-    engine: Engine, run: RunFolder, jobs: int, retries: Retries, breaker: CircuitBreaker, display: Display,
+    engine: Engine,
+    run: RunFolder,
+    jobs: int,
+    retries: Retries,
+    breaker: CircuitBreaker,
+    display: Display,
     resume: str,
-) -> bool:  # fmt: skip
+) -> bool:
     """Run all episodes; return whether a signal stopped them. A second signal exits at once."""
     stopped = False
     async with anyio.create_task_group() as tasks:

@@ -82,9 +82,16 @@ async def run_all(
 
 
 async def run_with_retries(
-    engine: Engine, planned: PlannedEpisode, number: int, retries: Retries, breaker: CircuitBreaker,
-    watcher: Watcher, put_off: PutOff, *, last: bool,
-) -> bool:  # fmt: skip
+    engine: Engine,
+    planned: PlannedEpisode,
+    number: int,
+    retries: Retries,
+    breaker: CircuitBreaker,
+    watcher: Watcher,
+    put_off: PutOff,
+    *,
+    last: bool,
+) -> bool:
     """Run an episode, starting with attempt `number`; return False if the circuit breaker cut it short.
 
     `last`: grade it even if its agent reports a failure. Else such an episode is put off in the end.

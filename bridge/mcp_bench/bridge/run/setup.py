@@ -343,6 +343,11 @@ def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
     own = {key: value for key, value in limits.items() if isinstance(value, int)}
     roles = stored_roles(settings, os.environ)
     return replace(
-        setup, benchmark=bench, server=server, limits=agent_limits(own), roles=roles,
-        harness=stored_harness(settings), sandbox=str(settings.get("sandbox", "")),
-    )  # fmt: skip
+        setup,
+        benchmark=bench,
+        server=server,
+        limits=agent_limits(own),
+        roles=roles,
+        harness=stored_harness(settings),
+        sandbox=str(settings.get("sandbox", "")),
+    )

@@ -20,9 +20,27 @@ def command(
         image: where the base alone is mounted; `system` are its folders to mount over the root.
         mounts: folders in `trees` to mount read-only, by place.
     """
-    argv = [spec["bwrap"], "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try",
-            "--hostname", "sandbox", "--die-with-parent", "--new-session", "--clearenv",
-            "--cap-drop", "ALL", "--bind", merged, "/", "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
+    argv = [
+        spec["bwrap"],
+        "--unshare-pid",
+        "--unshare-ipc",
+        "--unshare-uts",
+        "--unshare-cgroup-try",
+        "--hostname",
+        "sandbox",
+        "--die-with-parent",
+        "--new-session",
+        "--clearenv",
+        "--cap-drop",
+        "ALL",
+        "--bind",
+        merged,
+        "/",
+        "--proc",
+        "/proc",
+        "--dev",
+        "/dev",
+    ]
     if not spec["network"]:
         argv += ["--unshare-net"]
     size = ("--size", str(spec["limits"]["shared_memory"])) if spec["sized"] else ()

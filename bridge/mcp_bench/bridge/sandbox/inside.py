@@ -330,8 +330,13 @@ class Inside:
             code, self.shell = shell.end(), None
         self.deadline = self.kill_at = float("inf")
         if self.running is not None:
-            head = {"id": self.running, "code": code, "timed_out": self.timed_out, "left_out": self.left_out,
-                    "shell_ended": ended}  # fmt: skip
+            head = {
+                "id": self.running,
+                "code": code,
+                "timed_out": self.timed_out,
+                "left_out": self.left_out,
+                "shell_ended": ended,
+            }
             self.send(head, bytes(self.tail))
         self.running = None
 

@@ -39,8 +39,16 @@ OPEN_TREE_CLONE, MOVE_MOUNT_F_EMPTY_PATH, AT_EMPTY_PATH, AT_RECURSIVE, AT_FDCWD 
 MOUNT_ATTR_IDMAP = 0x00100000
 
 PR_SET_DUMPABLE, PR_SET_PDEATHSIG = 4, 1
-KEPT = {"chown": 0, "dac_override": 1, "fowner": 3, "fsetid": 4, "kill": 5, "setgid": 6, "setuid": 7,
-        "net_bind_service": 10}  # fmt: skip
+KEPT = {
+    "chown": 0,
+    "dac_override": 1,
+    "fowner": 3,
+    "fsetid": 4,
+    "kill": 5,
+    "setgid": 6,
+    "setuid": 7,
+    "net_bind_service": 10,
+}
 """Capabilities of the sandbox's root, over its own namespace only: what package managers and servers need.
 Never `sys_admin`: with it, the read-only mounts can be undone."""
 PERF_SOFTWARE, PERF_TASK_CLOCK, PERF_INHERIT_USER_ONLY, PERF_CLOEXEC = 1, 1, 0b100010, 8

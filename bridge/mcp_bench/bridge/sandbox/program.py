@@ -45,9 +45,14 @@ class Program:
     """A running program. It ends with the sandbox, or when it exceeds a limit."""
 
     def __init__(
-        self, argv: "list[str]", folder: str, spec: "dict[str, Any]", *, alone: bool,
+        self,
+        argv: "list[str]",
+        folder: str,
+        spec: "dict[str, Any]",
+        *,
+        alone: bool,
         look: "Callable[[], str]" = str,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Start the program.
 
         Args:
@@ -111,9 +116,15 @@ class Program:
         late = max(0.0, waited() - self.waited_before)
         self.send(signal.SIGSTOP)
         clock = "process" if self.alone else "ticks" if self.tree is None else "processes"
-        head = {"sizes": [len(answer) for answer in answers], "cpu": used, "ended": self.ended,
-                "wall": time.monotonic() - began, "waited": late, "clock": clock,
-                "log": self.words.decode(errors="replace")}  # fmt: skip
+        head = {
+            "sizes": [len(answer) for answer in answers],
+            "cpu": used,
+            "ended": self.ended,
+            "wall": time.monotonic() - began,
+            "waited": late,
+            "clock": clock,
+            "log": self.words.decode(errors="replace"),
+        }
         return head, b"".join(answers)
 
     def exchange(self, question: bytes, deadline: float, most: int, ends: "list[int]") -> "bytes | None":
@@ -134,8 +145,9 @@ class Program:
                 self.end(LATE)
                 break
             reads = [self.answers, *([self.log] if self.log >= 0 else []), *ends]
-            ready, room, _ = select.select(reads, [self.questions] if waiting else [], [],
-                                           min(left, LOOK_SECONDS))  # fmt: skip
+            ready, room, _ = select.select(
+                reads, [self.questions] if waiting else [], [], min(left, LOOK_SECONDS)
+            )
             if not ready and not room and self.clock() > self.most_used:
                 self.end(LATE)
                 break

@@ -75,9 +75,13 @@ class Session:
         return self._enforced
 
     async def run(
-        self, command: str, *, seconds: float | None = None, output_bytes: int = OUTPUT_BYTES,
+        self,
+        command: str,
+        *,
+        seconds: float | None = None,
+        output_bytes: int = OUTPUT_BYTES,
         progress: Callable[[str], Awaitable[None]] | None = None,
-    ) -> CommandResult:  # fmt: skip
+    ) -> CommandResult:
         limit = self._spec.limits.seconds if seconds is None else seconds
         head = {"op": "run", "seconds": limit, "most": output_bytes}
         given = command.encode("utf-8", "replace")
@@ -148,10 +152,14 @@ class Session:
                 raise
         cut = list(accumulate(found["sizes"], initial=0))
         return Answers(
-            bodies=tuple(answers[a:b] for a, b in pairwise(cut)), cpu_seconds=tuple(found["cpu"]),
-            clock=found["clock"], seconds=found["wall"], waited=found["waited"],
-            ended=found["ended"], log=found["log"],
-        )  # fmt: skip
+            bodies=tuple(answers[a:b] for a, b in pairwise(cut)),
+            cpu_seconds=tuple(found["cpu"]),
+            clock=found["clock"],
+            seconds=found["wall"],
+            waited=found["waited"],
+            ended=found["ended"],
+            log=found["log"],
+        )
 
     async def halt(self) -> None:
         await self._quick({"op": "halt"}, subject="the sandbox")

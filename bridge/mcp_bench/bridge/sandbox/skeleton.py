@@ -10,9 +10,23 @@ from contextlib import suppress
 from mcp_bench.bridge.sandbox.changes import FOLDER
 
 LINKS = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
-FOLDERS = {"etc": 0o755, "home": 0o755, "mnt": 0o755, "opt": 0o755, "root": 0o700, "run": 0o755, "srv": 0o755,
-           "tmp": 0o1777, "usr": 0o755, "var": 0o755, "var/lib": 0o755, "var/log": 0o755,
-           "var/tmp": 0o1777, "proc": 0o555, "dev": 0o755}  # fmt: skip
+FOLDERS = {
+    "etc": 0o755,
+    "home": 0o755,
+    "mnt": 0o755,
+    "opt": 0o755,
+    "root": 0o700,
+    "run": 0o755,
+    "srv": 0o755,
+    "tmp": 0o1777,
+    "usr": 0o755,
+    "var": 0o755,
+    "var/lib": 0o755,
+    "var/log": 0o755,
+    "var/tmp": 0o1777,
+    "proc": 0o555,
+    "dev": 0o755,
+}
 FILES = {
     "passwd": "root:x:0:0:root:/root:/bin/bash\nnobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin\n",
     "group": "root:x:0:\nnogroup:x:65534:\n",

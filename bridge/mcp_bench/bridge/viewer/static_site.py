@@ -148,9 +148,18 @@ class _Site:
         hidden = {one.id for one in episodes if self._hides(one)}
         rows = summarise([one for one in episodes if one.id not in hidden], ["split", "domain"])
         text = render(
-            "run", FileLinks(1), run=self._shown(run, episodes), episodes=episodes, total=len(episodes),
-            rows=rows, counts={}, q="", chosen="", ungraded=hidden, running=[],
-        )  # fmt: skip
+            "run",
+            FileLinks(1),
+            run=self._shown(run, episodes),
+            episodes=episodes,
+            total=len(episodes),
+            rows=rows,
+            counts={},
+            q="",
+            chosen="",
+            ungraded=hidden,
+            running=[],
+        )
         (self._folder / "runs" / f"{run.id}.html").write_text(text, "utf-8")
         with RunReader(path) as reader:
             for at, one in enumerate(episodes):

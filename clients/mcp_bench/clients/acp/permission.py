@@ -20,10 +20,30 @@ RISKY = ("execute", "edit", "delete", "move", "switch_mode")
 """Kinds of tools that change the machine. Some agents guess a server's tool to be one, from its name."""
 READS = ("read", "fetch")
 OWN_CONTENT = ("diff", "terminal")
-OWN_INPUT = frozenset({
-    "abs_path", "absolute_path", "cmd", "command", "commands", "cwd", "diff", "file", "filePath", "file_path",
-    "filepath", "new_str", "new_string", "old_str", "old_string", "patch", "path", "paths", "script", "url",
-})  # fmt: skip
+OWN_INPUT = frozenset(
+    {
+        "abs_path",
+        "absolute_path",
+        "cmd",
+        "command",
+        "commands",
+        "cwd",
+        "diff",
+        "file",
+        "filePath",
+        "file_path",
+        "filepath",
+        "new_str",
+        "new_string",
+        "old_str",
+        "old_string",
+        "patch",
+        "path",
+        "paths",
+        "script",
+        "url",
+    }
+)
 """Arguments of agents' own tools."""
 SERVER_KEYS = ("server", "serverName", "server_name", "mcp_server", "mcpServer")
 TOOL_KEYS = ("tool", "toolName", "tool_name", "name")

@@ -79,9 +79,13 @@ def keep(provider: Provider, path: Path, used: Usage) -> None:
 
 
 async def serve(
-    words: Sequence[str], server: Entry, prompt: str, environ: Mapping[str, str],
-    take: Callable[[str], object], complain: Callable[[str], object],
-) -> int:  # fmt: skip
+    words: Sequence[str],
+    server: Entry,
+    prompt: str,
+    environ: Mapping[str, str],
+    take: Callable[[str], object],
+    complain: Callable[[str], object],
+) -> int:
     """Do what `main` does, as a part of another process, and return the exit code.
 
     Args:

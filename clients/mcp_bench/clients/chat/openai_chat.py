@@ -175,10 +175,13 @@ def _prepare() -> None:
     call = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     turn = {"role": "assistant", "content": None, "tool_calls": [call]}
     answer = {
-        "id": "1", "object": "chat.completion", "created": 0, "model": "m",
+        "id": "1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "m",
         "choices": [{"index": 0, "finish_reason": "tool_calls", "message": turn}],
         "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
-    }  # fmt: skip
+    }
     request: dict[str, Any] = {
         "model": "m",
         "messages": [

@@ -90,9 +90,11 @@ class Search:
             parts.append(f"Version {version.number}:\n{texts}\nThe experiment said: {version.said}")
         names = list(self.versions[0].files)
         asked = ASK.format(
-            task=self._task, versions="\n\n".join(parts), files=" and ".join(names),
+            task=self._task,
+            versions="\n\n".join(parts),
+            files=" and ".join(names),
             named=", with a line `FILE: name` before each" if len(names) > 1 else "",
-        )  # fmt: skip
+        )
         return asked, tuple(version.number for version in shown)
 
     def find(self, files: Mapping[str, str]) -> Version | None:

@@ -81,5 +81,9 @@ def _usable(versions: Sequence[Version]) -> list[Version]:
 
 
 DRIVERS: dict[str, Choose] = {
-    "single": single, "icl": icl, "best-of-n": best_of_n, "puct": puct, "evolve": evolve,
-}  # fmt: skip
+    "single": single,
+    "icl": icl,
+    "best-of-n": best_of_n,
+    "puct": puct,
+    "evolve": evolve,
+}

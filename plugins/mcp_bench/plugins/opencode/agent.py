@@ -80,8 +80,11 @@ MINUTE = 60_000
 """Milliseconds; the limit for the server to start and for its tools to be listed."""
 
 OWN_FAILURE = {
-    "ContentFilterError", "ContextOverflowError", "MessageAbortedError", "MessageOutputLengthError"
-}  # fmt: skip
+    "ContentFilterError",
+    "ContextOverflowError",
+    "MessageAbortedError",
+    "MessageOutputLengthError",
+}
 """Errors caused by the model's behaviour, not by the endpoint."""
 
 

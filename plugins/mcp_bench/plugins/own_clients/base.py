@@ -42,9 +42,14 @@ def installation() -> Installation:
 
 
 def launch(
-    client: str, request: LaunchRequest, arguments: Sequence[str] = (), *, stdin: bytes = b"",
-    env: Mapping[str, str] | None = None, also: Sequence[str] = (),
-) -> Launch:  # fmt: skip
+    client: str,
+    request: LaunchRequest,
+    arguments: Sequence[str] = (),
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    also: Sequence[str] = (),
+) -> Launch:
     """Write the MCP configuration into the private HOME; return the launch of a client.
 
     Args:
@@ -56,9 +61,14 @@ def launch(
 
 
 def started(
-    client: str, arguments: Sequence[str], *, stdin: bytes = b"", env: Mapping[str, str] | None = None,
-    also: Sequence[str] = (), login: LentLogin | None = None,
-) -> Launch:  # fmt: skip
+    client: str,
+    arguments: Sequence[str],
+    *,
+    stdin: bytes = b"",
+    env: Mapping[str, str] | None = None,
+    also: Sequence[str] = (),
+    login: LentLogin | None = None,
+) -> Launch:
     """Return the launch of a client with these arguments only."""
     modules = (client_environment.module(client), *LATE, *also)
     warm_start = WarmStart(client_environment.folder(), modules, tuple(arguments))

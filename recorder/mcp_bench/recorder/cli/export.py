@@ -161,10 +161,18 @@ def export(
     """
     if form == INSPECT:
         unfit = {
-            "--pairs": pairs, "--steps": steps, "--shard-size": shard_size, "--compress": compress,
-            "--card": card, "--license": license_id, "--push": push, "--margin": margin is not None,
-            "--cohort": selected["cohort"], "--images": images, "--step-weight": step_weights,
-        }  # fmt: skip
+            "--pairs": pairs,
+            "--steps": steps,
+            "--shard-size": shard_size,
+            "--compress": compress,
+            "--card": card,
+            "--license": license_id,
+            "--push": push,
+            "--margin": margin is not None,
+            "--cohort": selected["cohort"],
+            "--images": images,
+            "--step-weight": step_weights,
+        }
         _export_logs(out, jobs, min_partial, selected, unfit, force=force, as_json=as_json)
         return
     from mcp_bench.recorder.curation.pipeline import Curation
@@ -180,9 +188,14 @@ def export(
         check_hub()
     selection = Selection(min_partial=min_partial, **given(selected))
     selection, rows = rows_of(
-        selection, form, pairs=pairs, margin=margin, steps=steps, images=images,
+        selection,
+        form,
+        pairs=pairs,
+        margin=margin,
+        steps=steps,
+        images=images,
         step_weights=weights_of(step_weights),
-    )  # fmt: skip
+    )
     curation = Curation(selection, jobs)
     extras = Extras(card=card or push is not None, license_id=license_id, command=_command(out))
     manifest = write(

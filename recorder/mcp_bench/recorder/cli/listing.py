@@ -42,10 +42,18 @@ def show_runs(tags: Sequence[str], as_json: bool) -> None:
         click.echo(json.dumps([asdict(run) for run in runs]))
     elif runs:
         rows = [
-            [run.id, moment(run.created_us), run.agent, run.model or "", run.benchmark, done(run),
-             ", ".join(run.tags), run.note.partition("\n")[0]]
+            [
+                run.id,
+                moment(run.created_us),
+                run.agent,
+                run.model or "",
+                run.benchmark,
+                done(run),
+                ", ".join(run.tags),
+                run.note.partition("\n")[0],
+            ]
             for run in runs
-        ]  # fmt: skip
+        ]
         columns = ["run", "began (UTC)", "agent", "model", "benchmark", "done", "run tags", "note"]
         print_table(*filled(columns, rows))
     elif not problems:
@@ -67,9 +75,27 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
         with RunReader(path) as reader:
             run, episodes = reader.summary(), list(reader.episodes())
         if as_json:
-            facts = ("id", "run", "task", "split", "agent", "seed", "repeat", "attempt", "termination",
-                     "invalid", "partial", "strict", "score", "calls", "usage", "started_us", "ended_us",
-                     "run_tags", "run_note")  # fmt: skip
+            facts = (
+                "id",
+                "run",
+                "task",
+                "split",
+                "agent",
+                "seed",
+                "repeat",
+                "attempt",
+                "termination",
+                "invalid",
+                "partial",
+                "strict",
+                "score",
+                "calls",
+                "usage",
+                "started_us",
+                "ended_us",
+                "run_tags",
+                "run_note",
+            )
             documents += [{name: _plain(getattr(episode, name)) for name in facts} for episode in episodes]
             continue
         if run is not None:

@@ -64,24 +64,37 @@ Examples:
     help="Compare two agents, models or runs on their common tasks.",
 )
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Write a page with charts, and the charts as PNG files beside it (FILE.html: in FILE-png/).",
-)  # fmt: skip
+)
 @click.option(
-    "--loop", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    "--loop",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
     help="With --html: show the turns of this loop, or the steps of this run of `mcp-bench train rl`, and the"
     " recordings that --run names.",
-)  # fmt: skip
+)
 @click.option(
-    "--view-url", "viewer", metavar="URL",
+    "--view-url",
+    "viewer",
+    metavar="URL",
     help="With --html: link runs and episodes to the viewer at the address that `mcp-bench view` prints, or"
     " to the folder that `mcp-bench view --export` wrote, as seen from FILE.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def report(
-    runs: tuple[str, ...], run_tags: tuple[str, ...], matrix: str | None, by: str,
-    compare: tuple[str, str] | None, html: Path | None, loop: Path | None, viewer: str | None, as_json: bool,
-) -> None:  # fmt: skip
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    matrix: str | None,
+    by: str,
+    compare: tuple[str, str] | None,
+    html: Path | None,
+    loop: Path | None,
+    viewer: str | None,
+    as_json: bool,
+) -> None:
     """Show scores with intervals, time, tokens and cost.
 
     A line above the table has what all rows share; columns without any value are left out. `time` is the mean
@@ -161,9 +174,14 @@ def _list_unfinished(runs: Sequence[RunSummary], folders: Mapping[str, Path]) ->
 
 
 def _page(
-    episodes: Iterable[StoredEpisode], names: list[str], sides: tuple[str, str] | None, html: Path | None,
-    loop: Path | None, as_json: bool, viewer: str | None,
-) -> None:  # fmt: skip
+    episodes: Iterable[StoredEpisode],
+    names: list[str],
+    sides: tuple[str, str] | None,
+    html: Path | None,
+    loop: Path | None,
+    as_json: bool,
+    viewer: str | None,
+) -> None:
     from mcp_bench.recorder.html_report.making import kept, make_page, sections_of_loop
     from mcp_bench.recorder.html_report.page import check
     from mcp_bench.recorder.scores.comparison import compare_alike
@@ -240,9 +258,13 @@ def _without_score(by: str) -> tuple[bool, str]:
 
 
 def _compare(
-    episodes: Iterable[StoredEpisode], sides: tuple[str, str], names: list[str], as_json: bool, *,
+    episodes: Iterable[StoredEpisode],
+    sides: tuple[str, str],
+    names: list[str],
+    as_json: bool,
+    *,
     by_score: bool,
-) -> None:  # fmt: skip
+) -> None:
     from mcp_bench.recorder.cli.comparison_table import print_comparison
     from mcp_bench.recorder.scores.comparison import compare_alike
 

@@ -33,9 +33,13 @@ Examples:
 @click.option("--model-calls", is_flag=True, help="List the captured model calls of the episode.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def show(
-    what: str | None, runs: tuple[str, ...], run_tags: tuple[str, ...], full: bool, model_calls: bool,
+    what: str | None,
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    full: bool,
+    model_calls: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Show all runs, the episodes of a run, or one episode with its grade and conversation.
 
     RUN and EPISODE are an id or a unique prefix of one. An episode's messages have a number and the seconds

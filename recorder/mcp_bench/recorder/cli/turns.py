@@ -48,8 +48,13 @@ def _heading(
         name = sanitize_line(message.get("name") or "")
         heading = click.style(f"result of call {number or '-'}", bold=True) + f"  {name}  "
         outcome = calls[number - 1]["outcome"] if number else None
-        words = {"ok": "ok", "tool_error": "error of the tool", "rpc_error": "protocol error",
-                 "transport_error": "no result", "cancelled": "cancelled"}  # fmt: skip
+        words = {
+            "ok": "ok",
+            "tool_error": "error of the tool",
+            "rpc_error": "protocol error",
+            "transport_error": "no result",
+            "cancelled": "cancelled",
+        }
         said = "never reached the server" if number is None else words.get(outcome or "", "not ended")
         heading += click.style(said, fg="green" if outcome == "ok" else "red")
     elif moment["turn"]:

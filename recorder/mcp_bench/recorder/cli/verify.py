@@ -48,9 +48,14 @@ Examples:
 @click.option("--yes", is_flag=True, help="With --accept: do not ask.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def verify(
-    named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...], key_file: Path | None,
-    accepted: tuple[str, ...], yes: bool, as_json: bool,
-) -> None:  # fmt: skip
+    named: tuple[str, ...],
+    runs: tuple[str, ...],
+    run_tags: tuple[str, ...],
+    key_file: Path | None,
+    accepted: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+) -> None:
     """Check that recordings have not been changed.
 
     Finds every row of the named runs, or of all, that was edited, removed, added or moved, every change of

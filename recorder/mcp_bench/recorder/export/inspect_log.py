@@ -177,13 +177,16 @@ class _Log:
             "task_version": first.benchmark_version,
             "solver": first.agent,
             "dataset": {
-                "name": first.benchmark, "samples": len(tasks), "sample_ids": tasks, "shuffled": False
+                "name": first.benchmark,
+                "samples": len(tasks),
+                "sample_ids": tasks,
+                "shuffled": False,
             },
             "model": model,
             "config": {"epochs": max(self._epochs.values(), default=1)},
             "packages": {"mcp-bench-kit": version("mcp-bench-kit")},
             "metadata": {"agent": first.agent, "agent_version": first.agent_version, "home": first.home},
-        }  # fmt: skip
+        }
         plan = {"name": "plan", "steps": [{"solver": first.agent, "params": {}}], "config": {}}
         return {"version": VERSION, "eval": spec, "plan": plan}
 

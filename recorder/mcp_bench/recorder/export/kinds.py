@@ -18,9 +18,15 @@ from mcp_bench.servers.registry import load
 
 
 def rows_of(
-    selection: Selection, form: str | None = None, *, pairs: bool = False, margin: float | None = None,
-    steps: bool = False, images: str | None = None, step_weights: Mapping[str, float] | None = None,
-) -> tuple[Selection, Rows]:  # fmt: skip
+    selection: Selection,
+    form: str | None = None,
+    *,
+    pairs: bool = False,
+    margin: float | None = None,
+    steps: bool = False,
+    images: str | None = None,
+    step_weights: Mapping[str, float] | None = None,
+) -> tuple[Selection, Rows]:
     """Return the selection with the minimum partial score that it has by default, and the kind of rows.
 
     Rows are one for each episode, pairs of attempts, or one for each call. With pairs, the minimum applies to

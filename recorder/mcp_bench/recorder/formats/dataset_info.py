@@ -42,9 +42,10 @@ def dataset_info(folder: Path, stem: str, files: Sequence[Path]) -> str:
     of_data = re.compile(rf"{re.escape(stem)}(?:-\d{{5,}}-of-\d{{5,}})?{re.escape(ending)}")
     written = {file.name for file in files}
     index = {
-        name: entry for name, entry in index.items()
+        name: entry
+        for name, entry in index.items()
         if (named := _file_of(entry)) in written or not of_data.fullmatch(named)
-    }  # fmt: skip
+    }
     for file, (part, _, _) in zip(files, parts, strict=True):
         name = stem if len(files) == 1 else stem + part
         index[name] = {

@@ -211,19 +211,33 @@ def _events(logged: Logged, messages: Sequence[dict[str, Any]]) -> Iterator[dict
     for place, (message, row, when) in enumerate(shown):
         if message.role == "assistant":
             yield event(
-                "model", at, model=logged.model, input=[], input_refs=[[0, place]], tools=tools,
-                tool_choice="auto", config={}, output=_output(logged.model, row),
-            )  # fmt: skip
+                "model",
+                at,
+                model=logged.model,
+                input=[],
+                input_refs=[[0, place]],
+                tools=tools,
+                tool_choice="auto",
+                config={},
+                output=_output(logged.model, row),
+            )
             tools = []  # stated once: they are the same for all turns
         elif message.role == "tool":
             begun = at if when.started_us is None else when.started_us
             at = max(at, when.ended_us or begun)
             failed = {"error": _error(message)} if message.is_error else {}
             yield event(
-                "tool", begun, type="function", id=message.tool_call_id or "", function=message.name or "",
-                arguments=arguments.get(message.tool_call_id or "", {}), result=message.content or "",
-                events=[], completed=moment(at), **failed,
-            )  # fmt: skip
+                "tool",
+                begun,
+                type="function",
+                id=message.tool_call_id or "",
+                function=message.name or "",
+                arguments=arguments.get(message.tool_call_id or "", {}),
+                result=message.content or "",
+                events=[],
+                completed=moment(at),
+                **failed,
+            )
     ended = max(at, episode.ended_us or at)
     for name, score in (_scores(logged) or {}).items():
         yield event("score", ended, score=score, scorer=name)

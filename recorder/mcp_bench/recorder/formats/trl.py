@@ -31,8 +31,11 @@ class Trl:
         self.images = images
         of_images: dict[str, Column] = {} if images == "text" else {"images": "json list"}
         self.columns: Mapping[str, Column] = {
-            "messages": "json list", "tools": "json list", **of_images, **fact_columns(),
-        }  # fmt: skip
+            "messages": "json list",
+            "tools": "json list",
+            **of_images,
+            **fact_columns(),
+        }
 
     def row(self, trajectory: Trajectory) -> dict[str, Any]:
         """Return `messages`, `tools` and the facts of the episode."""

@@ -24,9 +24,15 @@ def draw_flips(chart: FlipChart, title: str) -> Figure:
         rows.axes.barh(places, [way * count for count in counts], height=LANE * 0.85, color=LIGHT[role])
         for count, y in zip(counts, places, strict=True):
             rows.axes.annotate(
-                str(count), (way * count, y), xytext=(4 * way, 0), textcoords="offset points",
-                ha="left" if way > 0 else "right", va="center", color=LIGHT[role], weight="bold",
-            )  # fmt: skip
+                str(count),
+                (way * count, y),
+                xytext=(4 * way, 0),
+                textcoords="offset points",
+                ha="left" if way > 0 else "right",
+                va="center",
+                color=LIGHT[role],
+                weight="bold",
+            )
     rows.axes.xaxis.set_major_locator(MaxNLocator(nbins=8, integer=True))
     rows.axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):.0f}"))
     handles = [Patch(color=LIGHT["broken"], label="broken"), Patch(color=LIGHT["fixed"], label="fixed")]

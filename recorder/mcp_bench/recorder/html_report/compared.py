@@ -135,10 +135,17 @@ def _measured(rows: Sequence[dict[str, Any]], names: Sequence[str]) -> list[Tabl
     ]
     on = ["on"] if several else []
     means: list[list[Cell]] = [
-        [*label, _words(one), one["common_tasks"], *(f"{one[side]:.4g}" for side in "ab"),
-         f"{one['difference']:+.4g}" + _span(one["difference_ci"]), one["b_better"], one["b_worse"]]
+        [
+            *label,
+            _words(one),
+            one["common_tasks"],
+            *(f"{one[side]:.4g}" for side in "ab"),
+            f"{one['difference']:+.4g}" + _span(one["difference_ci"]),
+            one["b_better"],
+            one["b_worse"],
+        ]
         for label, one in found
-    ]  # fmt: skip
+    ]
     tasks: list[list[Cell]] = [
         [*label, flip["task"], _words(one), f"B is {way}", *(f"{flip[side]:.4g}" for side in "ab")]
         for label, one in found

@@ -36,11 +36,15 @@ def linked(episodes: Sequence[StoredEpisode], viewer: str, page: Path) -> Sectio
     worst = sorted(episodes, key=lambda one: (one.invalid is not None, one.partial or 0.0, one.task))
     rows: list[list[Cell]] = [
         [
-            links.to(one.task, one.run, one.id), one.agent, one.model, one.split,
-            one.invalid and f"invalid: {one.invalid}", Score(None if one.invalid else one.partial),
+            links.to(one.task, one.run, one.id),
+            one.agent,
+            one.model,
+            one.split,
+            one.invalid and f"invalid: {one.invalid}",
+            Score(None if one.invalid else one.partial),
         ]
         for one in worst
-    ]  # fmt: skip
+    ]
     tables = [
         Table("Runs", ["run", "agent", "model", "benchmark", "episodes"], run_rows),
         Table("Episodes, the worst first", ["task", "agent", "model", "split", "", "partial"], rows),

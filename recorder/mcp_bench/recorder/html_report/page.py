@@ -58,9 +58,11 @@ def write_page(path: Path, title: str, about: Sequence[str], sections: Sequence[
     from mcp_bench.recorder.html_report.drawing import png, svg
 
     names = _names(sections)
-    text = _environment().get_template("page.html.jinja").render(
-        title=title, about=about, sections=sections, names=names, svg=svg, light=LIGHT, dark=DARK
-    )  # fmt: skip
+    text = (
+        _environment()
+        .get_template("page.html.jinja")
+        .render(title=title, about=about, sections=sections, names=names, svg=svg, light=LIGHT, dark=DARK)
+    )
     folder = path.with_name(f"{path.stem}-png")
     pictures = {
         folder / f"{names[id(chart)]}.png": png(chart) for section in sections for chart in section.charts

@@ -165,9 +165,12 @@ def _facts(rows: Sequence[Row]) -> list[Fact]:
         *(_score_fact(kind, found) for kind, found in scores),
         Fact("episodes", f"{episodes:,}", f"{verified:,} verified"),
         Fact("invalid", f"{invalid:,}", f"{invalid / episodes:.1%} of the episodes" if invalid else ""),
-        Fact("tool calls", f"{sum(row['tool_calls'] for row in rows):,}",
-             f"{sum(row['failed_calls'] for row in rows):,} failed"),
-    ]  # fmt: skip
+        Fact(
+            "tool calls",
+            f"{sum(row['tool_calls'] for row in rows):,}",
+            f"{sum(row['failed_calls'] for row in rows):,} failed",
+        ),
+    ]
     spent = [row["cost_usd"] for row in rows if row["cost_usd"] is not None]
     return [*facts, *([Fact("cost", f"${sum(spent):.2f}", "as reported by the agents")] if spent else [])]
 

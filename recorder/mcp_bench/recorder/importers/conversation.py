@@ -157,10 +157,11 @@ def _reasoning(row: Mapping[str, Any], content: Any) -> str | None:
         parts = [part for part in content if isinstance(part, dict)]
         # of encrypted reasoning, only a summary can be read
         texts = [
-            part.get("summary") if part.get("redacted") else part.get("reasoning") or part.get("thinking")
-            or part.get("summary")
+            part.get("summary")
+            if part.get("redacted")
+            else part.get("reasoning") or part.get("thinking") or part.get("summary")
             for part in parts
-        ]  # fmt: skip
+        ]
         return "\n\n".join(text for text in texts if isinstance(text, str) and text) or None
     return None
 

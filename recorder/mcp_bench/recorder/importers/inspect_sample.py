@@ -22,8 +22,11 @@ from mcp_bench.recorder.trajectory import Usage
 _LETTERS = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
 _ATTACHED = "attachment://"
 _LIMITS: Mapping[Any, Termination] = {
-    "time": "timeout", "working": "timeout", "message": "max_calls", "turn": "max_calls"
-}  # fmt: skip
+    "time": "timeout",
+    "working": "timeout",
+    "message": "max_calls",
+    "turn": "max_calls",
+}
 
 
 def attempt(spec: Mapping[str, Any], sample: Mapping[str, Any]) -> Attempt:

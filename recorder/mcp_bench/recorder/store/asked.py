@@ -45,11 +45,20 @@ class Asked:
 def add_asked(db: sqlite3.Connection, episode: str, asked: Asked) -> int:
     """Add a row to an open transaction; return its number."""
     row = (
-        episode, asked.role, asked.model, asked.endpoint, asked.seed, jsonrpc.dumps(asked.messages),
-        jsonrpc.dumps(asked.tools), asked.answer and jsonrpc.dumps(asked.answer), asked.error,
-        asked.answered_by, asked.usage and asked.usage.model_dump_json(exclude_none=True), asked.started_us,
+        episode,
+        asked.role,
+        asked.model,
+        asked.endpoint,
+        asked.seed,
+        jsonrpc.dumps(asked.messages),
+        jsonrpc.dumps(asked.tools),
+        asked.answer and jsonrpc.dumps(asked.answer),
+        asked.error,
+        asked.answered_by,
+        asked.usage and asked.usage.model_dump_json(exclude_none=True),
+        asked.started_us,
         asked.ended_us,
-    )  # fmt: skip
+    )
     places = ", ".join("?" * len(row))
     added = db.execute(f"INSERT INTO asked (episode, {_COLUMNS}) VALUES ({places})", row)  # noqa: S608
     assert added.lastrowid is not None  # noqa: S101 - it was inserted
@@ -61,7 +70,15 @@ def read_asked(db: sqlite3.Connection, episode: str) -> Iterator[Asked]:
     rows = db.execute(f"SELECT {_COLUMNS} FROM asked WHERE episode = ? ORDER BY id", [episode])  # noqa: S608
     for role, model, endpoint, seed, messages, tools, answer, error, answered_by, usage, *times in rows:
         yield Asked(
-            role, model, endpoint, seed, stored_json(messages), stored_json(tools),
-            answer and stored_json(answer), error, answered_by,
-            Usage.model_validate_json(usage) if usage else None, *times,
-        )  # fmt: skip
+            role,
+            model,
+            endpoint,
+            seed,
+            stored_json(messages),
+            stored_json(tools),
+            answer and stored_json(answer),
+            error,
+            answered_by,
+            Usage.model_validate_json(usage) if usage else None,
+            *times,
+        )

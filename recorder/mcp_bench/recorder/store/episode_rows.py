@@ -337,9 +337,15 @@ def executed_calls(connection: sqlite3.Connection, episode: str) -> Iterator[Exe
 
 
 def _call(
-    rpc_id: str, tool: str | None, arguments: str, outcome: Any, execution: int | None,
-    started_us: int, ended_us: int | None, body: str | bytes | None,
-) -> RecordedCall:  # fmt: skip
+    rpc_id: str,
+    tool: str | None,
+    arguments: str,
+    outcome: Any,
+    execution: int | None,
+    started_us: int,
+    ended_us: int | None,
+    body: str | bytes | None,
+) -> RecordedCall:
     text = _NO_RESULT.get(outcome, "") if body is None else jsonrpc.response_text(body_bytes(body), rpc_id)
     images = [] if body is None or IMAGE not in text else jsonrpc.response_images(body_bytes(body), rpc_id)
     call = RecordedCall(

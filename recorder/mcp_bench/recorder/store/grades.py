@@ -105,9 +105,16 @@ class SealedGrades:
             StorageError: as for `put`.
         """
         row = (
-            episode, partial, strict, jsonrpc.dumps(assertions), jsonrpc.dumps(metrics), grader_version,
-            jsonrpc.dumps(final_state), graded_us, self._sealed(episode),
-        )  # fmt: skip
+            episode,
+            partial,
+            strict,
+            jsonrpc.dumps(assertions),
+            jsonrpc.dumps(metrics),
+            grader_version,
+            jsonrpc.dumps(final_state),
+            graded_us,
+            self._sealed(episode),
+        )
         with self._changing() as db:
             stored = db.execute(
                 "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version,"
@@ -154,10 +161,16 @@ class SealedGrades:
     def put_scans(self, scans: Mapping[str, Scan], scanned_us: int) -> None:
         """Store the verdicts on episodes in one commit, as `put_scan` does."""
         stored = [
-            (episode, scan.verdict, jsonrpc.dumps(scan.rows()), scan.scanner_version, scanned_us,
-             self._sealed(episode))
+            (
+                episode,
+                scan.verdict,
+                jsonrpc.dumps(scan.rows()),
+                scan.scanner_version,
+                scanned_us,
+                self._sealed(episode),
+            )
             for episode, scan in scans.items()
-        ]  # fmt: skip
+        ]
         with self._changing() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO scans (episode, verdict, evidence, scanner_version, scanned_us,"

@@ -54,9 +54,18 @@ NAME = "ledger"
 HASH_BYTES = 16
 
 Kind = Literal[
-    "ledger", "older", "began", "opening", "opened", "closed", "adding", "added", "removing", "removed",
+    "ledger",
+    "older",
+    "began",
+    "opening",
+    "opened",
+    "closed",
+    "adding",
+    "added",
+    "removing",
+    "removed",
     "accepted",
-]  # fmt: skip
+]
 """Kinds of entries.
 
 - `ledger`: the first one. Its run is the ledger's id, its state the key's.

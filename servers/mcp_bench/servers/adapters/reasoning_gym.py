@@ -55,11 +55,31 @@ PROBABILITIES = {"coin_flip"}
 """Its verifier compares how two numbers begin, so that `0` fits nearly all, and works out any exponent."""
 GENERATORS = tuple(sorted({*DATASETS} - UNANSWERED - SLOW - OTHER))
 TEST = (
-    "acre", "base_conversion", "caesar_cipher", "calendar_arithmetic", "circuit_logic", "color_cube_rotation",
-    "countdown", "course_schedule", "cryptarithm", "gcd", "isomorphic_strings", "jugs", "maze", "mini_sudoku",
-    "modulo_grid", "number_filtering", "polynomial_multiplication", "rearc", "self_reference",
-    "shortest_path", "simple_integration", "spiral_matrix", "time_intervals", "zebra_puzzles",
-)  # fmt: skip
+    "acre",
+    "base_conversion",
+    "caesar_cipher",
+    "calendar_arithmetic",
+    "circuit_logic",
+    "color_cube_rotation",
+    "countdown",
+    "course_schedule",
+    "cryptarithm",
+    "gcd",
+    "isomorphic_strings",
+    "jugs",
+    "maze",
+    "mini_sudoku",
+    "modulo_grid",
+    "number_filtering",
+    "polynomial_multiplication",
+    "rearc",
+    "self_reference",
+    "shortest_path",
+    "simple_integration",
+    "spiral_matrix",
+    "time_intervals",
+    "zebra_puzzles",
+)
 """Generators that only the split test has: some of each kind, and none with a near twin in the others."""
 PER_GENERATOR = {"dev": 5, "test": 10}
 """Puzzles of each generator. Numbers of train begin above those of dev, and do not end."""

@@ -31,12 +31,26 @@ MOST_TERMS = 3_000
 WORDS = re.compile(r"[A-Z0-9_\s]*")
 """No lower-case letters: upstream's verifiers evaluate answers where their own variables are in reach."""
 ARITHMETIC = (
-    ast.Expression, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Name, ast.Load,
-    ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.UAdd, ast.USub,
-)  # fmt: skip
+    ast.Expression,
+    ast.BinOp,
+    ast.UnaryOp,
+    ast.Constant,
+    ast.Name,
+    ast.Load,
+    ast.Add,
+    ast.Sub,
+    ast.Mult,
+    ast.Div,
+    ast.Pow,
+    ast.UAdd,
+    ast.USub,
+)
 OPERATORS: dict[type[ast.operator], Callable[[Fraction, Fraction], Fraction]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-}  # fmt: skip
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+}
 """Of an exponent: powers within it are refused."""
 NO_NUMBER = re.compile(r"(?<![a-z0-9])(?:nan|inf|infinity)[ij]?(?![a-z0-9])", re.IGNORECASE)
 ESCAPED = re.compile(r"\\(?:u00|x)([0-9a-f]{2})", re.IGNORECASE)

@@ -54,10 +54,14 @@ class CodeWorld(SimpleBenchmark):
             return None
         family, level, split = found
         return Task(
-            id=task_id, benchmark=self.name, prompt=self._case(task_id).prompt, split=split, domain=family,
+            id=task_id,
+            benchmark=self.name,
+            prompt=self._case(task_id).prompt,
+            split=split,
+            domain=family,
             tags=(f"level-{level}",),
             needs=(SANDBOX, *(f"program:{program}" for program in PROGRAMS.get(family, ()))),
-        )  # fmt: skip
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> CodeWorldWorld:
         """Return a new world. Everything follows from the id, so `seed` changes nothing."""

@@ -50,9 +50,11 @@ class CodeWorldWorld(ShellWorld):
         checks = tuple([await self._checked(check) for check in self._case.checks])
         strict = all(check.passed for check in checks)
         return Grade(
-            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=checks,
             grader_version=self.grader_version,
-        )  # fmt: skip
+        )
 
     async def _checked(self, check: Check) -> AssertionResult:
         """Run a check in a fresh sandbox, in which no process and no file of an earlier one is left."""

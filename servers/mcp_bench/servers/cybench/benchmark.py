@@ -78,11 +78,15 @@ class Cybench(SimpleBenchmark):
             return None
         challenge = self._challenges[name][1]
         return Task(
-            id=task_id, benchmark=self.name, split="test",
+            id=task_id,
+            benchmark=self.name,
+            split="test",
             domain=str(challenge.metadata.get("category", "ctf")),
             prompt=f"{challenge.variants[level].prompt.strip()}\nHand the flag in with the tool submit_flag.",
-            tags=(level,), needs=(SANDBOX,), trainable=False,
-        )  # fmt: skip
+            tags=(level,),
+            needs=(SANDBOX,),
+            trainable=False,
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> ChallengeWorld:
         """Return a new world with the files of a challenge."""
@@ -90,9 +94,11 @@ class Cybench(SimpleBenchmark):
         folder, challenge = self._challenges[name]
         layer = folder.parent / LAYER
         spec = SandboxSpec(
-            layers=(str(layer.resolve()),) if layer.is_dir() else (), workdir=HOME,
-            env={"PYTHONPATH": "/opt/python"}, limits=LIMITS,
-        )  # fmt: skip
+            layers=(str(layer.resolve()),) if layer.is_dir() else (),
+            workdir=HOME,
+            env={"PYTHONPATH": "/opt/python"},
+            limits=LIMITS,
+        )
         sandbox = await host.sandbox(spec)
         for path, source in challenge.files.items():
             await sandbox.write(path, content(folder, source) or b"", mode=0o755)

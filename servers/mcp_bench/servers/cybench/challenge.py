@@ -59,9 +59,11 @@ def here(folder: Path, challenge: Challenge) -> bool:
         if compose.is_file()
         else {}
     )
-    return len(services) <= 1 and bool(challenge.files) and all(
-        content(folder, path) is not None for path in challenge.files.values()
-    )  # fmt: skip
+    return (
+        len(services) <= 1
+        and bool(challenge.files)
+        and all(content(folder, path) is not None for path in challenge.files.values())
+    )
 
 
 def content(folder: Path, path: str) -> bytes | None:

@@ -79,7 +79,10 @@ class Harbor(SimpleBenchmark):
         tags = [folder.format, str(about.get("difficulty") or "")]
         tags += [str(tag) for tag in about.get("tags") or ()]
         return Task(
-            id=task_id, benchmark=self.name, prompt=folder.prompt, split=self._split(folder),
+            id=task_id,
+            benchmark=self.name,
+            prompt=folder.prompt,
+            split=self._split(folder),
             domain=str(about.get("category") or "terminal"),
             tags=tuple(dict.fromkeys("-".join(tag.split()) for tag in tags if tag.strip())),
             timeout=folder.seconds("agent", 900),
@@ -87,8 +90,9 @@ class Harbor(SimpleBenchmark):
                 open_seconds=OPEN_SECONDS + 2 * seconds,
                 grade_seconds=seconds + 60 + _limits(folder).changes_seconds,
             ),
-            trainable=folder.trainable(), needs=self._needs(folder),
-        )  # fmt: skip
+            trainable=folder.trainable(),
+            needs=self._needs(folder),
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> HarborWorld:
         folder = self._folder(task_id)

@@ -23,11 +23,32 @@ HARBOR, TERMINAL_BENCH = "task.toml", "task.yaml"
 MOST_FOLDERS_DEEP = 3
 CANARY = "canary"
 """Begins the line that asks not to train on a task; see the canary strings of BIG-bench."""
-CLIENT_KEYS = {"build", "image", "container_name", "command", "environment", "volumes", "cpus", "mem_limit",
-               "deploy", "tty", "stdin_open"}  # fmt: skip
+CLIENT_KEYS = {
+    "build",
+    "image",
+    "container_name",
+    "command",
+    "environment",
+    "volumes",
+    "cpus",
+    "mem_limit",
+    "deploy",
+    "tty",
+    "stdin_open",
+}
 """What a compose file may say of its only service, without a meaning for a sandbox."""
-OWN_FILES = {HARBOR, TERMINAL_BENCH, "run-tests.sh", "solution.sh", "solution.yaml", "tests", "solution",
-             "docker-compose.yaml", "Dockerfile", "instruction.md"}  # fmt: skip
+OWN_FILES = {
+    HARBOR,
+    TERMINAL_BENCH,
+    "run-tests.sh",
+    "solution.sh",
+    "solution.yaml",
+    "tests",
+    "solution",
+    "docker-compose.yaml",
+    "Dockerfile",
+    "instruction.md",
+}
 """Files of a task that a Dockerfile must not copy, even if it copies everything."""
 
 

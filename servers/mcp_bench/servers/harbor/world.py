@@ -57,6 +57,9 @@ class HarborWorld(ShellWorld):
     def _grade(self, checks: list[AssertionResult], metrics: dict[str, float]) -> Grade:
         strict = bool(checks) and all(check.passed for check in checks)
         return Grade(
-            partial=partial_credit(checks, strict=strict), strict=strict, assertions=tuple(checks),
-            metrics=metrics, grader_version=self.grader_version,
-        )  # fmt: skip
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=tuple(checks),
+            metrics=metrics,
+            grader_version=self.grader_version,
+        )

@@ -112,25 +112,34 @@ class Improve(SimpleBenchmark):
         definition = task.definition
         metric, experiment, budget = definition.metric, definition.experiment, definition.budget
         prompt = PROMPT.format(
-            readme=task.readme.strip(), metric=metric.name, runs=budget.runs, seconds=budget.seconds,
+            readme=task.readme.strip(),
+            metric=metric.name,
+            runs=budget.runs,
+            seconds=budget.seconds,
             goal="small" if metric.direction == "minimize" else "large",
-            target=" and ".join(definition.target), size=definition.max_bytes, **runs(experiment),
-            processor=(
-                f", {budget.processor_seconds:g} s of processors" if budget.processor_seconds else ""
-            ),
-        )  # fmt: skip
+            target=" and ".join(definition.target),
+            size=definition.max_bytes,
+            **runs(experiment),
+            processor=(f", {budget.processor_seconds:g} s of processors" if budget.processor_seconds else ""),
+        )
         needs = [f"{NEED}{experiment.role}" if asks_operator(task) else SANDBOX]
         needs += [f"{PACKAGE}{name}" for name in absent(experiment.packages)]
         needs += [GPU] if experiment.gpu else []
         return Task(
-            id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=definition.family,
-            tags=(f"kind-{experiment.kind}",), needs=tuple(needs), timeout=budget.seconds + 60,
+            id=task_id,
+            benchmark=self.name,
+            prompt=prompt,
+            split=split,
+            domain=definition.family,
+            tags=(f"kind-{experiment.kind}",),
+            needs=tuple(needs),
+            timeout=budget.seconds + 60,
             limits=Limits(
                 call_seconds=max(600, 4 * experiment.seconds),
                 # a candidate may sleep, also in the process that it loads last
                 grade_seconds=max(900, (PATIENCE + 4) * (experiment.seconds + experiment.load_seconds)),
             ),
-        )  # fmt: skip
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> ImproveWorld:
         found = self._parsed(task_id)

@@ -100,10 +100,13 @@ def graded(task: ImproveTask, found: Evidence) -> Grade:
         metrics["gap"] = before.value - better.value
         metrics["overfit"] = float(_overfit(before, better))
     score = Score(
-        name=metric.name, unit=metric.unit, value=held[CANDIDATE].value,
+        name=metric.name,
+        unit=metric.unit,
+        value=held[CANDIDATE].value,
         better="lower" if metric.direction == "minimize" else "higher",
-        baseline=held[BASELINE].value, par=held[REFERENCE].value,
-    )  # fmt: skip
+        baseline=held[BASELINE].value,
+        par=held[REFERENCE].value,
+    )
     return _grade(holds, way.low if improved else 0.0, metrics, score=score, runs=runs)
 
 
@@ -144,7 +147,11 @@ def _grade(
     checks = [AssertionResult(name=name, passed=passed) for name, passed in holds.items()]
     checks.append(AssertionResult(name="valid", passed=not crash, kind="guardrail", detail=crash[:500]))
     return Grade(
-        partial=1.0 if strict else min(max(partial, 0.0), PARTIAL_CEILING), strict=strict,
-        assertions=tuple(checks), metrics=metrics, grader_version=VERSION, score=score,
+        partial=1.0 if strict else min(max(partial, 0.0), PARTIAL_CEILING),
+        strict=strict,
+        assertions=tuple(checks),
+        metrics=metrics,
+        grader_version=VERSION,
+        score=score,
         submissions=runs,
-    )  # fmt: skip
+    )

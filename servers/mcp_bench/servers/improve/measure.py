@@ -156,9 +156,13 @@ async def _alone(task: ImproveTask, candidate: Candidate) -> None:
 
 
 def _wrong(
-    task: ImproveTask, candidates: Mapping[str, Candidate], name: str, questions: list[Question],
-    expected: list[tuple[Any, float]], answers: list[tuple[Any, float]],
-) -> CrashError | None:  # fmt: skip
+    task: ImproveTask,
+    candidates: Mapping[str, Candidate],
+    name: str,
+    questions: list[Question],
+    expected: list[tuple[Any, float]],
+    answers: list[tuple[Any, float]],
+) -> CrashError | None:
     """Return what is wrong with a candidate's answers, or with the time that it took until it was timed."""
     loading = candidates[name].load_seconds + answers[0][1]
     most = candidates[BASELINE].load_seconds + expected[0][1]

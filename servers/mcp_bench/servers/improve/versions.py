@@ -38,8 +38,14 @@ class Version:
     def stored(self) -> dict[str, JSON]:
         """Return what the sealed state keeps of it. Its files are in the recorded calls."""
         samples: dict[str, JSON] = {name: list(values) for name, values in self.samples.items()}
-        return {"number": self.number, "digest": digest(self.files), "note": self.note,
-                "novelty": self.novelty, "samples": samples, "crash": self.crash}  # fmt: skip
+        return {
+            "number": self.number,
+            "digest": digest(self.files),
+            "note": self.note,
+            "novelty": self.novelty,
+            "samples": samples,
+            "crash": self.crash,
+        }
 
     def words(self) -> str:
         """Return the version in one line."""

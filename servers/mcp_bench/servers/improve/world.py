@@ -247,9 +247,12 @@ class ImproveWorld(SimpleWorld):
             f"Version {version.number}: {metric.name} {estimate.value:.5g} {metric.unit} "
             f"[{estimate.low:.5g}, {estimate.high:.5g}], {metric.direction}d; "
             f"the baseline has {base.value:.5g}.",
-            "It is better than the baseline." if better.low > 0 else "It is worse than the baseline."
-            if better.high < 0 else "It cannot be distinguished from the baseline.",
-        ]  # fmt: skip
+            "It is better than the baseline."
+            if better.low > 0
+            else "It is worse than the baseline."
+            if better.high < 0
+            else "It cannot be distinguished from the baseline.",
+        ]
         kind = "log-ratio" if metric.scale == "log" else "difference"
         interval = f"{better.value:.4g} [{better.low:.4g}, {better.high:.4g}]"
         lines.insert(1, f"Gain over the baseline: {interval} ({kind}).")
@@ -281,10 +284,16 @@ class ImproveWorld(SimpleWorld):
             samples, crash = found.values, str(found.crashes.get(CANDIDATE, ""))
             clock = found.clock
         return Evidence(
-            chosen=chosen.number, novelty=chosen.novelty, runs=self.runs, crashes=self.crashes,
-            samples=samples, clock=clock, crash=crash, gains=self.gains,
+            chosen=chosen.number,
+            novelty=chosen.novelty,
+            runs=self.runs,
+            crashes=self.crashes,
+            samples=samples,
+            clock=clock,
+            crash=crash,
+            gains=self.gains,
             search=chosen.samples if chosen.gain is not None else {},
-        )  # fmt: skip
+        )
 
     async def snapshot(self) -> JSON:
         """Return the files, every version with its samples, and what the grade follows from."""

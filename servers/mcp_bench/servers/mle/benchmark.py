@@ -57,13 +57,20 @@ class Mle(SimpleBenchmark):
         metric = competition.metric
         steps = ", ".join(f"{medal} {at:.4g}" for medal, at in competition.thresholds(data).items())
         prompt = PROMPT.format(
-            title=competition.title, about=competition.about, columns=", ".join(data.columns),
-            target=competition.target, trained=data.trained, asked=len(data.asked), metric=metric.name,
-            better=metric.better, medals=steps, file=SUBMISSION,
-        )  # fmt: skip
+            title=competition.title,
+            about=competition.about,
+            columns=", ".join(data.columns),
+            target=competition.target,
+            trained=data.trained,
+            asked=len(data.asked),
+            metric=metric.name,
+            better=metric.better,
+            medals=steps,
+            file=SUBMISSION,
+        )
         return Task(
             id=task_id, benchmark=self.name, prompt=prompt, split=split, domain=name, needs=(SANDBOX,)
-        )  # fmt: skip
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> MleWorld:
         """Return a new world. Everything follows from the id, so `seed` changes nothing."""
@@ -161,16 +168,23 @@ class MleWorld(ShellWorld):
             value = metric.score([predicted[number] for number in asked], list(asked.values()))
             start = self._competition.baseline(self._data)
             score = Score(
-                name=metric.name, value=value, better=metric.better, unit=metric.unit, baseline=start,
+                name=metric.name,
+                value=value,
+                better=metric.better,
+                unit=metric.unit,
+                baseline=start,
                 par=steps["gold"],
-            )  # fmt: skip
+            )
         sign = 1 if metric.better == "higher" else -1
         reached = {m: score is not None and sign * score.value >= sign * at for m, at in steps.items()}
         detail = f"not scored: {fault}" if fault else ""
         checks = tuple(AssertionResult(name=m, passed=ok, detail=detail) for m, ok in reached.items())
         strict = all(check.passed for check in checks)
         return Grade(
-            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks, score=score,
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=checks,
+            score=score,
             metrics={"medals": float(sum(reached.values())), "valid": float(predicted is not None)},
             grader_version=self.grader_version,
-        )  # fmt: skip
+        )

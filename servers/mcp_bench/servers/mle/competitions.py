@@ -128,8 +128,15 @@ def sensors(rng: random.Random) -> Data:
 
 def reviews(rng: random.Random) -> Data:
     """Whether a text is of somebody content: made words lean to one side, and some texts say `not`."""
-    made = ["".join(rng.choices("bcdfgklmnprst", k=1) + rng.choices("aeiou", k=1) + rng.choices("lmnrst", k=1)
-                    + rng.choices("aeiou", k=1)) for _ in range(60)]  # fmt: skip
+    made = [
+        "".join(
+            rng.choices("bcdfgklmnprst", k=1)
+            + rng.choices("aeiou", k=1)
+            + rng.choices("lmnrst", k=1)
+            + rng.choices("aeiou", k=1)
+        )
+        for _ in range(60)
+    ]
     lean = {word: rng.gauss(0, 1.1) for word in made}
     words = list(lean)
     rows, truth, best = [], [], []
@@ -144,16 +151,28 @@ def reviews(rng: random.Random) -> Data:
 
 COMPETITIONS = {
     "delivery-times": Competition(
-        "How long does a delivery take?", "Each row is a delivery; `minutes` is how long it took.", "minutes",
-        Metric("RMSE", "lower", "min", rmse, -1e6, 1e6), delivery, DELIVERY,
+        "How long does a delivery take?",
+        "Each row is a delivery; `minutes` is how long it took.",
+        "minutes",
+        Metric("RMSE", "lower", "min", rmse, -1e6, 1e6),
+        delivery,
+        DELIVERY,
     ),
     "machine-faults": Competition(
-        "Does the machine fail?", "Each row has the readings of a machine; `fault` is 1 if it failed. Predict the "
-        "probability.", "fault", Metric("log loss", "lower", "nats", log_loss, 0, 1), sensors, SENSORS,
+        "Does the machine fail?",
+        "Each row has the readings of a machine; `fault` is 1 if it failed. Predict the probability.",
+        "fault",
+        Metric("log loss", "lower", "nats", log_loss, 0, 1),
+        sensors,
+        SENSORS,
     ),
     "reviews": Competition(
-        "Was the customer content?", "Each row is a review in a language that you do not know; `liked` is 1 if its "
-        "author was content. Predict a number that is the higher, the likelier that is.", "liked",
-        Metric("ROC AUC", "higher", "", auc, -1e6, 1e6), reviews, REVIEWS,
+        "Was the customer content?",
+        "Each row is a review in a language that you do not know; `liked` is 1 if its "
+        "author was content. Predict a number that is the higher, the likelier that is.",
+        "liked",
+        Metric("ROC AUC", "higher", "", auc, -1e6, 1e6),
+        reviews,
+        REVIEWS,
     ),
-}  # fmt: skip
+}

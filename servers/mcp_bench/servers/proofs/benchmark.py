@@ -70,9 +70,14 @@ class Proofs(SimpleBenchmark):
             kib=MOST_BYTES >> 10,
         )
         return Task(
-            id=task_id, benchmark=self.name, prompt=words, split=SPLIT[task_id], domain="proof",
-            needs=(SANDBOX, "program:coqc", "program:coqchk"), limits=Limits(grade_seconds=GRADE_SECONDS),
-        )  # fmt: skip
+            id=task_id,
+            benchmark=self.name,
+            prompt=words,
+            split=SPLIT[task_id],
+            domain="proof",
+            needs=(SANDBOX, "program:coqc", "program:coqchk"),
+            limits=Limits(grade_seconds=GRADE_SECONDS),
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> ProofsWorld:
         """Return a new world: a sandbox for the agent, and one for the judge, where no agent has been."""
@@ -119,6 +124,8 @@ class ProofsWorld(ShellWorld):
         )
         strict = all(check.passed for check in checks)
         return Grade(
-            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=checks,
             grader_version=self.grader_version,
-        )  # fmt: skip
+        )

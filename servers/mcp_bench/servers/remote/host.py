@@ -202,9 +202,13 @@ class WorkerSandbox:
         self._questions, self._number = questions, number
 
     async def run(
-        self, command: str, *, seconds: float | None = None, output_bytes: int = OUTPUT_BYTES,
+        self,
+        command: str,
+        *,
+        seconds: float | None = None,
+        output_bytes: int = OUTPUT_BYTES,
         progress: Callable[[str], Awaitable[None]] | None = None,
-    ) -> CommandResult:  # fmt: skip
+    ) -> CommandResult:
         """Run a command. `progress` gets the whole output at its end."""
         found = CommandResult.model_validate(
             await self._put("run", command=command, seconds=seconds, output_bytes=output_bytes)

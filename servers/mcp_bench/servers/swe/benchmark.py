@@ -69,10 +69,15 @@ class SWE(SimpleBenchmark):
             return None
         programs = ("program:git", "program:python3") if one.base == HOST_BASE else ("program:git",)
         return Task(
-            id=task_id, benchmark=self.name, split=one.split, domain=one.repo, needs=(SANDBOX, *programs),
+            id=task_id,
+            benchmark=self.name,
+            split=one.split,
+            domain=one.repo,
+            needs=(SANDBOX, *programs),
             prompt=PROMPT.format(repo=one.repo, root=ROOT, issue=one.problem_statement.strip()),
-            timeout=3600.0, limits=Limits(grade_seconds=TEST_SECONDS + 300),
-        )  # fmt: skip
+            timeout=3600.0,
+            limits=Limits(grade_seconds=TEST_SECONDS + 300),
+        )
 
     async def make_world(self, task_id: str, seed: int, host: Host = NO_HOST) -> SweWorld:
         """Return a new world. `seed` changes nothing."""

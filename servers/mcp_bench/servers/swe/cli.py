@@ -16,9 +16,12 @@ Examples:
     "--out", metavar="DIR", help="The tasks' folder. Default: $MCP_BENCH_SWE, else `swe` in the home."
 )
 @click.option(
-    "--python", metavar="PATH", default="/usr/bin/python3", show_default=True,
+    "--python",
+    metavar="PATH",
+    default="/usr/bin/python3",
+    show_default=True,
     help="The Python that the sandboxes have.",
-)  # fmt: skip
+)
 def swe_tasks(out: str | None, python: str) -> None:
     """Build tasks of the benchmark `swe` from packages.
 

@@ -149,8 +149,16 @@ def downloaded(name: str, release: Release, folder: Path) -> Path:
     """
     found = folder / f"{name}-{release.version}.tar.gz"
     if not found.exists():
-        pip("download", "--quiet", "--no-deps", "--no-binary", name, "--dest", str(folder),
-            f"{name}=={release.version}")  # fmt: skip
+        pip(
+            "download",
+            "--quiet",
+            "--no-deps",
+            "--no-binary",
+            name,
+            "--dest",
+            str(folder),
+            f"{name}=={release.version}",
+        )
     if not found.exists():
         raise SweError(f"pip downloaded no {found.name}: is the package index a mirror without sources?")
     digest = sha256(found.read_bytes()).hexdigest()

@@ -11,9 +11,18 @@ from mcp_bench.servers.sandbox import FileChange
 from mcp_bench.servers.swe.repository import LINK, File, Tree
 
 SETTINGS = frozenset(
-    ("conftest.py", "pytest.ini", ".pytest.ini", "pytest.toml", ".pytest.toml", "tox.ini", "setup.cfg",
-     "pyproject.toml", ".coveragerc")
-)  # fmt: skip
+    (
+        "conftest.py",
+        "pytest.ini",
+        ".pytest.ini",
+        "pytest.toml",
+        ".pytest.toml",
+        "tox.ini",
+        "setup.cfg",
+        "pyproject.toml",
+        ".coveragerc",
+    )
+)
 """Files that change how tests run, wherever they are."""
 STARTED = frozenset(("sitecustomize", "usercustomize"))
 """Modules that Python imports when it starts."""

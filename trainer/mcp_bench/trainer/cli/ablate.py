@@ -28,8 +28,16 @@ Examples:
 @folder_options("ablation")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 @click.pass_context
-def ablate(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
-           resume: Path | None, as_json: bool, **choices: Any) -> None:  # fmt: skip
+def ablate(
+    ctx: click.Context,
+    /,
+    recipe: str | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Test whether better grades train a better model.
 
     Selects three cohorts with the same tasks, each equally often: the best attempts (`high`), the worst

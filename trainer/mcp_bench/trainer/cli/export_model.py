@@ -43,9 +43,14 @@ Examples:
 @click.option("--force", is_flag=True, help="Overwrite an existing file.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def export_model(
-    model: str, out: Path, weight_type: str, name: str | None, licence: str | None, force: bool,
+    model: str,
+    out: Path,
+    weight_type: str,
+    name: str | None,
+    licence: str | None,
+    force: bool,
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Write a model as a GGUF file.
 
     Its tokenizer and chat template are in it. MODEL is a folder with a model or a LoRA adapter, or the name
@@ -78,9 +83,13 @@ def export_model(
         whole = merge_adapter(folder) if is_adapter(folder) else folder
         read_checkpoint(whole)  # names what is missing
         written = write_gguf(
-            whole, out, weight_type, name=name or folder.resolve().name,
-            licence=licence or origin(folder).get("licence"), on_progress=progress.reporting("Writing"),
-        )  # fmt: skip
+            whole,
+            out,
+            weight_type,
+            name=name or folder.resolve().name,
+            licence=licence or origin(folder).get("licence"),
+            on_progress=progress.reporting("Writing"),
+        )
     finally:
         progress.close()
     if as_json:

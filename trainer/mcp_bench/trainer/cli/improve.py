@@ -48,9 +48,11 @@ COUNT = click.IntRange(min=1)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
 @click.option(
-    "--task", multiple=True, metavar="NAME",
+    "--task",
+    multiple=True,
+    metavar="NAME",
     help="Choose among these tasks, or families of them: ids that begin with NAME and a dot (repeatable).",
-)  # fmt: skip
+)
 @click.option("--agent", default="chat", show_default=True, metavar="A", help="Agent that is made better.")
 @click.option("--model", metavar="M", help="Its model.")
 @click.option("--base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
@@ -59,34 +61,55 @@ COUNT = click.IntRange(min=1)
 )
 @click.option("--harness", type=FOLDER, metavar="DIR", help="Its harness at the start. Default: none.")
 @click.option(
-    "--policy", default="agent", show_default=True, metavar="P",
+    "--policy",
+    default="agent",
+    show_default=True,
+    metavar="P",
     help="Who chooses what to try. agent: the feedback agent. rule: the harness until two generations in a "
     "row bring less than a standard error, then training. fixed:harness,train,...: these. random: either.",
-)  # fmt: skip
+)
 @click.option("--feedback-agent", metavar="A", help="Agent that reads the recordings and proposes changes.")
 @click.option("--feedback-model", metavar="M", help="Its model.")
 @click.option("--feedback-base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
 @click.option(
-    "--feedback-option", "feedback_options", multiple=True, metavar="KEY=VALUE",
+    "--feedback-option",
+    "feedback_options",
+    multiple=True,
+    metavar="KEY=VALUE",
     help="Its option (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--feedback-timeout", type=click.FloatRange(min=0, min_open=True), default=1800.0, callback=finite,
-    metavar="SECONDS", show_default=True, help="Time limit for its session in each generation.",
-)  # fmt: skip
+    "--feedback-timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1800.0,
+    callback=finite,
+    metavar="SECONDS",
+    show_default=True,
+    help="Time limit for its session in each generation.",
+)
 @click.option("--reveal", is_flag=True, help="Show it also which assertions of training tasks held.")
 @click.option(
-    "--candidate", "candidates", multiple=True, type=FOLDER, metavar="DIR",
+    "--candidate",
+    "candidates",
+    multiple=True,
+    type=FOLDER,
+    metavar="DIR",
     help="A harness of yours to try, in place of proposals of an agent (repeatable, in this order).",
-)  # fmt: skip
+)
 @click.option(
-    "--train", default="20", show_default=True, metavar="N|FILE",
+    "--train",
+    default="20",
+    show_default=True,
+    metavar="N|FILE",
     help="Tasks to learn from: the first N of the split, or the ids in a file.",
-)  # fmt: skip
+)
 @click.option(
-    "--dev", default="40", show_default=True, metavar="N|FILE",
+    "--dev",
+    default="40",
+    show_default=True,
+    metavar="N|FILE",
     help="Tasks that decide: half of them for the gate, half to confirm.",
-)  # fmt: skip
+)
 @click.option(
     "--test",
     default="0",
@@ -95,50 +118,78 @@ COUNT = click.IntRange(min=1)
     help="Tasks that are only reported; 0 for none.",
 )
 @click.option(
-    "--repeat", "repeats", type=COUNT, default=2, show_default=True, metavar="K",
+    "--repeat",
+    "repeats",
+    type=COUNT,
+    default=2,
+    show_default=True,
+    metavar="K",
     help="Attempts at each task of dev and test; twice as many where these leave it unclear.",
-)  # fmt: skip
+)
 @click.option(
     "--generations", type=COUNT, metavar="N", help="Most generations. Default: 5, or the candidates."
 )
 @click.option(
-    "--patience", type=COUNT, metavar="N",
+    "--patience",
+    type=COUNT,
+    metavar="N",
     help="Stop after so many without promotion. Default: 3, or the candidates.",
-)  # fmt: skip
+)
 @click.option(
-    "--budget-episodes", type=COUNT, metavar="N",
+    "--budget-episodes",
+    type=COUNT,
+    metavar="N",
     help="Most episodes, of all recordings together; retried ones count.",
-)  # fmt: skip
+)
 @click.option("--budget-tokens", type=COUNT, metavar="N", help="Most tokens, as the agents report them.")
 @click.option(
-    "--budget-usd", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="USD",
+    "--budget-usd",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=finite,
+    metavar="USD",
     help="Most US dollars, for agents that report cost.",
-)  # fmt: skip
+)
 @click.option(
-    "--budget-hours", type=click.FloatRange(min=0, min_open=True), callback=finite, metavar="H",
+    "--budget-hours",
+    type=click.FloatRange(min=0, min_open=True),
+    callback=finite,
+    metavar="H",
     help="Most hours of recording and training, without pauses.",
-)  # fmt: skip
+)
 @click.option(
     "--recipe", default="", metavar="R", help="Train weights, too, by this recipe. The agent is chat."
 )
 @click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
     help="Override a value of the recipe; model.base=FOLDER is the model at the start (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    "--min-partial",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
     help="Train on episodes with at least this partial score, where the policy chooses training.",
-)  # fmt: skip
+)
 @click.option(
-    "--rl-steps", type=click.IntRange(min=0), default=0, show_default=True, metavar="N",
+    "--rl-steps",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    metavar="N",
     help="Try learning from reward, too, with so many steps (see `mcp-bench train rl`).",
-)  # fmt: skip
+)
 @click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum tokens per answer of that model.")
 @click.option("--constrain-calls", is_flag=True, help="Hold its tool calls to the tools' schemas.")
 @click.option(
-    "--reasoning", type=click.Choice(["keep", "drop"]), default="drop", show_default=True,
+    "--reasoning",
+    type=click.Choice(["keep", "drop"]),
+    default="drop",
+    show_default=True,
     help="Whether training rows keep the agent's reasoning.",
-)  # fmt: skip
+)
 @engine_option()
 @click.option("--jobs", type=COUNT, default=2, show_default=True, metavar="J", help="Parallel episodes.")
 @click.option(
@@ -146,15 +197,25 @@ COUNT = click.IntRange(min=1)
 )
 @click.option("--show", is_flag=True, help="Show what is known so far, and do nothing else.")
 @click.option(
-    "--html", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
+    "--html",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
     help="Write the story of the generations as a page with charts.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the history as one JSON document.")
 @click.pass_context
 def improve(
-    ctx: click.Context, /, folder: Path, harness: Path | None, candidates: tuple[Path, ...],
-    overrides: tuple[str, ...], show: bool, html: Path | None, as_json: bool, **choices: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    folder: Path,
+    harness: Path | None,
+    candidates: tuple[Path, ...],
+    overrides: tuple[str, ...],
+    show: bool,
+    html: Path | None,
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Make an agent better: its harness, its model, or both.
 
     Only what holds on other tasks is kept. Each generation records the agent on training tasks. A feedback

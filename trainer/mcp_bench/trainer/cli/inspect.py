@@ -23,17 +23,28 @@ Examples:
 @click.argument("model")
 @click.option("--base", required=True, metavar="MODEL", help="Before training: a folder, or a fetched base.")
 @click.option(
-    "--data", multiple=True, metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    "--data",
+    multiple=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="Conversations from `mcp-bench export` that it was not trained on (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--rows", type=click.IntRange(1), default=50, show_default=True, metavar="N",
+    "--rows",
+    type=click.IntRange(1),
+    default=50,
+    show_default=True,
+    metavar="N",
     help="Most conversations of each file.",
-)  # fmt: skip
+)
 @click.option(
-    "--max-length", type=click.IntRange(1), default=4096, show_default=True, metavar="N",
+    "--max-length",
+    type=click.IntRange(1),
+    default=4096,
+    show_default=True,
+    metavar="N",
     help="Leave out conversations with more tokens.",
-)  # fmt: skip
+)
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto.")
 @click.option(
     "--dev", metavar="N|FILE", help="Measure both on dev tasks, too: the first N, or the ids in a file."
@@ -42,27 +53,44 @@ Examples:
     "--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark of these tasks."
 )
 @click.option(
-    "--trained", metavar="FILE", type=click.Path(path_type=Path, exists=True, dir_okay=False),
+    "--trained",
+    metavar="FILE",
+    type=click.Path(path_type=Path, exists=True, dir_okay=False),
     help="The rows that it was trained on: scores are divided into their families and others.",
-)  # fmt: skip
+)
 @click.option("--jobs", type=click.IntRange(1), default=4, show_default=True, help="Parallel episodes.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="N", help="Most tokens of an answer.")
 @engine_option()
 @click.option(
-    "--out", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
     help="Folder of the recordings of --dev. The same command continues one that was stopped.",
-)  # fmt: skip
+)
 @click.option(
-    "--html", metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    "--html",
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="Also write the results as a page with charts.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def inspect(
-    model: str, base: str, data: tuple[Path, ...], rows: int, max_length: int, device: str, dev: str | None,
-    benchmark: str, trained: Path | None, jobs: int, max_tokens: int | None,
-    engine: Literal["auto", "vllm", "torch"], out: Path | None,
-    html: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    model: str,
+    base: str,
+    data: tuple[Path, ...],
+    rows: int,
+    max_length: int,
+    device: str,
+    dev: str | None,
+    benchmark: str,
+    trained: Path | None,
+    jobs: int,
+    max_tokens: int | None,
+    engine: Literal["auto", "vllm", "torch"],
+    out: Path | None,
+    html: Path | None,
+    as_json: bool,
+) -> None:
     """Show what training changed in MODEL: its weights, its predictions, and what it forgot.
 
     Each weight matrix: the size of its change, and how many directions the change has. With --data, on the
@@ -90,14 +118,25 @@ def inspect(
     settings = None
     if dev is not None:
         settings = TrialSettings(
-            recipe="", benchmark=benchmark, dev=task_ids(benchmark, "dev", dev), jobs=jobs,
-            max_tokens=max_tokens, engine=engine,
-        )  # fmt: skip
+            recipe="",
+            benchmark=benchmark,
+            dev=task_ids(benchmark, "dev", dev),
+            jobs=jobs,
+            max_tokens=max_tokens,
+            engine=engine,
+        )
     found = compare(
-        model, base, data=data, rows=rows, max_length=max_length, device=device, dev=settings, out=out,
+        model,
+        base,
+        data=data,
+        rows=rows,
+        max_length=max_length,
+        device=device,
+        dev=settings,
+        out=out,
         trained=[row.task for row in read_rows([trained])] if trained else (),
         report=lambda line: click.echo(line, err=True),
-    )  # fmt: skip
+    )
     if html is not None:
         write_page(
             html, "What training changed", [f"Model: {found.model}", f"Base: {found.base}"], sections(found)

@@ -39,66 +39,112 @@ Examples:
 @trial_options
 @click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Maximum turns.")
 @click.option(
-    "--train", default="100", show_default=True, metavar="N|FILE",
+    "--train",
+    default="100",
+    show_default=True,
+    metavar="N|FILE",
     help="Training tasks: the first N of the split, or the ids in a file.",
-)  # fmt: skip
+)
 @click.option(
-    "--test", default="50", show_default=True, metavar="N|FILE",
+    "--test",
+    default="50",
+    show_default=True,
+    metavar="N|FILE",
     help="Test tasks, used for reported scores only; 0 for none.",
-)  # fmt: skip
+)
 @click.option("--teacher", default="oracle", show_default=True, metavar="A", help="Agent of the first turn.")
 @click.option("--teacher-model", metavar="M", help="Model of the teacher.")
 @click.option(
-    "--teacher-option", "teacher_options", multiple=True, metavar="KEY=VALUE",
+    "--teacher-option",
+    "teacher_options",
+    multiple=True,
+    metavar="KEY=VALUE",
     help="Agent option of the teacher, such as slips=0.2 (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--algorithm", type=click.Choice(get_args(Algorithm)), default="sft", show_default=True,
+    "--algorithm",
+    type=click.Choice(get_args(Algorithm)),
+    default="sft",
+    show_default=True,
     help="How turns after the first learn. sft: from the teacher's and the best own attempts; dpo, kto: from "
     "pairs of the best model's attempts in this turn; the others: online, as `train rl`.",
-)  # fmt: skip
+)
 @click.option(
-    "--margin", type=click.FloatRange(0, 1, min_open=True), default=0.3, show_default=True,
+    "--margin",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.3,
+    show_default=True,
     help="With dpo and kto: minimum difference between the grades of a pair.",
-)  # fmt: skip
+)
 @click.option(
-    "--rl-steps", type=click.IntRange(min=1), default=20, show_default=True,
+    "--rl-steps",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
     help="Policy updates of a turn that learns online.",
-)  # fmt: skip
+)
 @click.option(
-    "--min-partial", type=click.FloatRange(0, 1), default=0.5, show_default=True,
+    "--min-partial",
+    type=click.FloatRange(0, 1),
+    default=0.5,
+    show_default=True,
     help="Train only on attempts with at least this share of the task's assertions met.",
-)  # fmt: skip
+)
 @click.option(
-    "--attempts", type=click.IntRange(min=1), default=2, show_default=True,
+    "--attempts",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
     help="The model's attempts per training task from the second turn on, and the number of attempts kept.",
-)  # fmt: skip
+)
 @click.option(
-    "--temperature", type=click.FloatRange(0, min_open=True), default=0.8, show_default=True,
+    "--temperature",
+    type=click.FloatRange(0, min_open=True),
+    default=0.8,
+    show_default=True,
     help="Sampling temperature of these attempts. Measurements use the model's generation settings "
     "(default: greedy).",
-)  # fmt: skip
+)
 @click.option(
-    "--patience", type=click.IntRange(min=1), default=2, show_default=True,
+    "--patience",
+    type=click.IntRange(min=1),
+    default=2,
+    show_default=True,
     help="Stop after this many turns in a row without promotion.",
-)  # fmt: skip
+)
 @click.option(
-    "--host", default="127.0.0.1", show_default=True, metavar="ADDRESS",
+    "--host",
+    default="127.0.0.1",
+    show_default=True,
+    metavar="ADDRESS",
     help="Address of this machine at which the measured model is served. With `-- --ray`, name one "
     "that the other machines reach.",
-)  # fmt: skip
+)
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="Seed of the base model and the attempts."
 )
 @folder_options("loop")
 @click.option(
-    "--show", "shown", multiple=True, metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    "--show",
+    "shown",
+    multiple=True,
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
     help="Print the scores of a finished loop. Repeat the option to average several loops.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the history as one JSON document.")
 @click.pass_context
-def loop(ctx: click.Context, /, recipe: str | None, overrides: tuple[str, ...], out: Path | None,
-         resume: Path | None, shown: tuple[Path, ...], as_json: bool, **choices: Any) -> None:  # fmt: skip
+def loop(
+    ctx: click.Context,
+    /,
+    recipe: str | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    shown: tuple[Path, ...],
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Record, export, train, serve and measure, turn after turn.
 
     The teacher attempts the training tasks. Its successful attempts are exported; a model is trained on them,

@@ -21,16 +21,22 @@ Examples:
 @click.command(epilog=EPILOG)
 @recipe_and_options
 @click.option(
-    "--run", "runs", multiple=True, metavar="RUN",
+    "--run",
+    "runs",
+    multiple=True,
+    metavar="RUN",
     help="Recording of the model's attempts, by its id or a unique prefix (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--min-partial", type=click.FloatRange(0, 1), default=1.0, show_default=True,
+    "--min-partial",
+    type=click.FloatRange(0, 1),
+    default=1.0,
+    show_default=True,
     help="Least share of a task's assertions that an attempt must meet.",
-)  # fmt: skip
+)
 @click.option(
     "--best", type=click.IntRange(1), default=1, show_default=True, help="Most attempts at each task."
-)  # fmt: skip
+)
 @click.pass_context
 def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: int, **choices: Any) -> None:
     """Fine-tune a model on its own best attempts (rejection sampling, RFT).

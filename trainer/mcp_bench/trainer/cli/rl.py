@@ -37,9 +37,11 @@ Examples:
 @click.argument("recipe", required=False)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @click.option(
-    "--start", metavar="FOLDER", type=click.Path(path_type=Path),
+    "--start",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
     help="Model to start from: a folder, or the name of a fetched base. It must solve some tasks sometimes.",
-)  # fmt: skip
+)
 @click.option(
     "--algorithm",
     type=click.Choice(get_args(Learning)),
@@ -48,52 +50,84 @@ Examples:
     help="How attempts get credit, or whom the model follows (sdpo, opd).",
 )
 @click.option(
-    "--follow", "teacher", metavar="FOLDER", type=click.Path(path_type=Path),
+    "--follow",
+    "teacher",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path),
     help="With opd: the model that is followed, as for --start. Its vocabulary is that of the start.",
-)  # fmt: skip
+)
 @click.option(
-    "--agent", default="chat", show_default=True, metavar="A",
+    "--agent",
+    default="chat",
+    show_default=True,
+    metavar="A",
     help="Agent that the model works in, such as codex or claude-code.",
-)  # fmt: skip
+)
 @click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
 @click.option(
-    "--tasks", metavar="N|FILE", default="500", show_default=True,
+    "--tasks",
+    metavar="N|FILE",
+    default="500",
+    show_default=True,
     help="Training tasks: the first N of the split, or the ids in a file.",
-)  # fmt: skip
+)
 @click.option(
-    "--canaries", metavar="FILE",
+    "--canaries",
+    metavar="FILE",
     help="Ids of training tasks that cannot be solved: any grade above 0 for one of them stops the run.",
-)  # fmt: skip
+)
 @click.option("--dev", metavar="N|FILE", help="Tasks to measure the policy on. Default: none.")
 @click.option(
-    "--dev-every", type=click.IntRange(1), default=10, show_default=True, metavar="N",
+    "--dev-every",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    metavar="N",
     help="Steps between these measurements.",
-)  # fmt: skip
+)
 @click.option(
-    "--steps", type=click.IntRange(1), default=40, show_default=True,
+    "--steps",
+    type=click.IntRange(1),
+    default=40,
+    show_default=True,
     help="Rounds of attempts, each followed by updates.",
-)  # fmt: skip
+)
 @click.option("--jobs", type=click.IntRange(1), default=8, show_default=True, help="Parallel episodes.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of tasks and worlds.")
 @click.option(
-    "--set", "overrides", multiple=True, metavar="KEY=VALUE",
+    "--set",
+    "overrides",
+    multiple=True,
+    metavar="KEY=VALUE",
     help="Override a value of the recipe, such as rl.groups=4 (repeatable).",
-)  # fmt: skip
+)
 @click.option(
-    "--out", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    "--out",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
     help="Folder for the run. Default: a new one in $MCP_BENCH_HOME/learning.",
-)  # fmt: skip
+)
 @click.option(
-    "--resume", metavar="FOLDER", type=click.Path(path_type=Path, file_okay=False),
+    "--resume",
+    metavar="FOLDER",
+    type=click.Path(path_type=Path, file_okay=False),
     help="Resume a run from its last complete checkpoint.",
-)  # fmt: skip
+)
 @REPORT_TO
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.pass_context
 def rl(
-    ctx: click.Context, /, recipe: str | None, start: Path | None, overrides: tuple[str, ...],
-    out: Path | None, resume: Path | None, report_to: tuple[str, ...], as_json: bool, **choices: Any,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    /,
+    recipe: str | None,
+    start: Path | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    report_to: tuple[str, ...],
+    as_json: bool,
+    **choices: Any,
+) -> None:
     """Let a model learn from the rewards of its own attempts.
 
     In each step the model attempts some training tasks, several times each. The attempts are recorded and

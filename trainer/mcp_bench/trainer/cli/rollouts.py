@@ -17,9 +17,13 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--run", "runs", multiple=True, required=True, metavar="RUN",
+    "--run",
+    "runs",
+    multiple=True,
+    required=True,
+    metavar="RUN",
     help="Recording of `mcp-bench train rl`, by its id or a unique prefix (repeatable).",
-)  # fmt: skip
+)
 @click.option(
     "--format",
     "form",
@@ -28,18 +32,25 @@ Examples:
     help="Trainer that will read the rows.",
 )
 @click.option(
-    "--baseline", type=click.Choice(["scaled", "mean", "others"]), default="scaled", show_default=True,
+    "--baseline",
+    type=click.Choice(["scaled", "mean", "others"]),
+    default="scaled",
+    show_default=True,
     help="For prime-rl: what a reward is compared with, as in grpo, dr-grpo and rloo.",
-)  # fmt: skip
+)
 @click.option(
-    "--temperature", type=click.FloatRange(0, min_open=True),
+    "--temperature",
+    type=click.FloatRange(0, min_open=True),
     help="For prime-rl, which needs it: the temperature of sampling, `rl.temperature` of the recipe (1 by "
     "default).",
-)  # fmt: skip
+)
 @click.option(
-    "--out", required=True, metavar="FILE", type=click.Path(path_type=Path, dir_okay=False),
+    "--out",
+    required=True,
+    metavar="FILE",
+    type=click.Path(path_type=Path, dir_okay=False),
     help="File to write, with a JSON object on each line.",
-)  # fmt: skip
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def rollouts(
     runs: tuple[str, ...], form: Any, baseline: Any, temperature: float | None, out: Path, as_json: bool

@@ -68,10 +68,18 @@ def recipe_and_options(command: Any) -> Any:
 
 
 def run(
-    ctx: click.Context, method: Method, *, recipe: str | None, data: tuple[Path, ...], tokenizer: str | None,
-    overrides: tuple[str, ...], out: Path | None, resume: Path | None, report_to: tuple[str, ...],
+    ctx: click.Context,
+    method: Method,
+    *,
+    recipe: str | None,
+    data: tuple[Path, ...],
+    tokenizer: str | None,
+    overrides: tuple[str, ...],
+    out: Path | None,
+    resume: Path | None,
+    report_to: tuple[str, ...],
     as_json: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Train a new run or resume one, and exit: with 0 when it is complete, with 1 when it was stopped."""
     if resume is not None:
         own = set(ctx.params) - {"resume", "report_to", "as_json"}

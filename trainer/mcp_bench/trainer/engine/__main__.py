@@ -41,10 +41,20 @@ from mcp_bench.servers.errors import BenchError
     help="Memory for keys and values. Default: half of what is free; on a CPU, at most 4.",
 )
 def main(
-    folder: Path, host: str, port: int, model_name: str, tool_call_parser: str, reasoning_parser: str | None,
-    chat_template: Path | None, max_model_len: int | None, device: str, dtype: str, constrain_calls: bool,
-    batch: int, cache_gib: float | None,
-) -> None:  # fmt: skip
+    folder: Path,
+    host: str,
+    port: int,
+    model_name: str,
+    tool_call_parser: str,
+    reasoning_parser: str | None,
+    chat_template: Path | None,
+    max_model_len: int | None,
+    device: str,
+    dtype: str,
+    constrain_calls: bool,
+    batch: int,
+    cache_gib: float | None,
+) -> None:
     """Serve the checkpoint in FOLDER with OpenAI's chat API."""
     from mcp_bench.trainer.cpu_threads import limit_spinning
 
@@ -57,9 +67,16 @@ def main(
 
     try:
         loaded = load(
-            folder, calls=tool_call_parser, reasoning=reasoning_parser, device=device, dtype=dtype,
-            batch=batch, cache_gib=cache_gib, max_model_len=max_model_len, template=chat_template,
-        )  # fmt: skip
+            folder,
+            calls=tool_call_parser,
+            reasoning=reasoning_parser,
+            device=device,
+            dtype=dtype,
+            batch=batch,
+            cache_gib=cache_gib,
+            max_model_len=max_model_len,
+            template=chat_template,
+        )
         if constrain_calls and loaded.grammars is None:
             raise BenchError("--constrain-calls: this model's tokenizer cannot be constrained")
     except BenchError as error:

@@ -145,10 +145,13 @@ class ModelApi:
         prompt, opened = self._prompt(asked, episode)
         request = self._request(asked, prompt, opened)
         reply = dialect.reply(
-            self._loaded, asked, prompt, opened=opened,
+            self._loaded,
+            asked,
+            prompt,
+            opened=opened,
             token_ids=bool(asked.return_token_ids) or policy is not None,
             version=None if policy is None else policy.version(),
-        )  # fmt: skip
+        )
         if asked.stream:
             streamed = self._stream(asked, episode, request, reply)
             return StreamingResponse(streamed, media_type="text/event-stream")
@@ -227,10 +230,14 @@ class ModelApi:
             sampling = asked.sampling(loaded.defaults if policy is None else Sampling())
         logprobs = (asked.top_logprobs or 0) if asked.logprobs or policy is not None else None
         return Request(
-            prompt, sampling, most or UNLIMITED, asked.stops, logprobs,
+            prompt,
+            sampling,
+            most or UNLIMITED,
+            asked.stops,
+            logprobs,
             asked.logprobs_mode if policy is None else "policy_logprobs",
             self._constraint(asked, opened),
-        )  # fmt: skip
+        )
 
     def _constraint(self, asked: ChatRequest, opened: bool) -> Constraint | None:
         tools = asked.callable

@@ -46,9 +46,17 @@ class Engine(Decoder):
     """A loaded model that answers requests in a thread of its own: `with Engine(...) as engine: ...`."""
 
     def __init__(
-        self, caches: Caches, tokenizer: Any, ends: Sequence[int], parser: AnswerParser, device: torch.device,
-        *, batch: int = BATCH, cache_bytes: int = 1 << 30, chunk: int = CHUNK,
-    ) -> None:  # fmt: skip
+        self,
+        caches: Caches,
+        tokenizer: Any,
+        ends: Sequence[int],
+        parser: AnswerParser,
+        device: torch.device,
+        *,
+        batch: int = BATCH,
+        cache_bytes: int = 1 << 30,
+        chunk: int = CHUNK,
+    ) -> None:
         """Prepare; `load` does all of this for a checkpoint.
 
         Args:

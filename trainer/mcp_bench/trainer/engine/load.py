@@ -60,10 +60,17 @@ class Loaded:
 
 
 def load(
-    folder: str | Path, *, calls: str, reasoning: str | None = None, device: str = "auto",
-    dtype: str = "auto", batch: int = BATCH, cache_gib: float | None = None, max_model_len: int | None = None,
+    folder: str | Path,
+    *,
+    calls: str,
+    reasoning: str | None = None,
+    device: str = "auto",
+    dtype: str = "auto",
+    batch: int = BATCH,
+    cache_gib: float | None = None,
+    max_model_len: int | None = None,
     template: Path | None = None,
-) -> Loaded:  # fmt: skip
+) -> Loaded:
     """Load a checkpoint.
 
     Args:
@@ -104,9 +111,15 @@ def load(
         _check_longer(model, positions, trained)
     cache_bytes = default_cache(where) if cache_gib is None else int(cache_gib * (1 << 30))
     engine = Engine(
-        choose_caches(model), tokenizer, ends, parser, where, batch=batch, cache_bytes=cache_bytes,
+        choose_caches(model),
+        tokenizer,
+        ends,
+        parser,
+        where,
+        batch=batch,
+        cache_bytes=cache_bytes,
         chunk=choose_chunk(model),
-    )  # fmt: skip
+    )
     try:
         grammars = Grammars(tokenizer, model.get_output_embeddings().weight.shape[0], ends, parser)
     except WrongUseError:

@@ -55,9 +55,13 @@ def _applied(
     rendered = [_rendered(message, loaded) for message in messages]
     try:
         return loaded.tokenizer.apply_chat_template(
-            rendered, tools=request.offered or None, add_generation_prompt=generation, tokenize=tokenize,
-            return_dict=False, **(request.chat_template_kwargs or {}),
-        )  # fmt: skip
+            rendered,
+            tools=request.offered or None,
+            add_generation_prompt=generation,
+            tokenize=tokenize,
+            return_dict=False,
+            **(request.chat_template_kwargs or {}),
+        )
     except Exception as error:  # templates raise anything
         raise ApiError(f"the chat template fails on these messages: {error}", param="messages") from error
 

@@ -45,9 +45,15 @@ def faster_by_row(lengths: Sequence[int], column_bytes: int) -> bool:
 
 
 def _attend(
-    module: torch.nn.Module, query: torch.Tensor, key: torch.Tensor, value: torch.Tensor,
-    attention_mask: torch.Tensor | None, *, row_lengths: Sequence[int] | None = None, **options: Any,
-) -> tuple[torch.Tensor, None]:  # fmt: skip
+    module: torch.nn.Module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    row_lengths: Sequence[int] | None = None,
+    **options: Any,
+) -> tuple[torch.Tensor, None]:
     """Attend as transformers does with `sdpa`.
 
     Args:
@@ -66,9 +72,13 @@ def _attend(
         return sdpa_attention_forward(module, query, key, value, attention_mask, **options)
     made = [
         sdpa_attention_forward(
-            module, query[row : row + 1], key[row : row + 1, :, :length], value[row : row + 1, :, :length],
-            None, **options,
+            module,
+            query[row : row + 1],
+            key[row : row + 1, :, :length],
+            value[row : row + 1, :, :length],
+            None,
+            **options,
         )[0]
         for row, length in enumerate(row_lengths)
-    ]  # fmt: skip
+    ]
     return torch.cat(made), None

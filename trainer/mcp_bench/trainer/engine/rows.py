@@ -291,8 +291,13 @@ class RowCache:
     def _forward(self, tokens: torch.Tensor, positions: torch.Tensor, mask: Any, **more: Any) -> torch.Tensor:
         last = {"logits_to_keep": 1} if self._last_only else {}
         made = self._model(
-            input_ids=tokens, position_ids=positions, attention_mask=mask, past_key_values=self._cache,
-            use_cache=True, **last, **more,
-        )  # fmt: skip
+            input_ids=tokens,
+            position_ids=positions,
+            attention_mask=mask,
+            past_key_values=self._cache,
+            use_cache=True,
+            **last,
+            **more,
+        )
         scores: torch.Tensor = made.logits[:, -1].float()
         return scores

@@ -79,9 +79,11 @@ class Sampler:
 
 
 def choose(
-    samplers: Sequence[Sampler], scores: torch.Tensor, seen: Sequence[Sequence[int]],
+    samplers: Sequence[Sampler],
+    scores: torch.Tensor,
+    seen: Sequence[Sequence[int]],
     allowed: torch.Tensor | None,
-) -> list[Chosen]:  # fmt: skip
+) -> list[Chosen]:
     """Return the next token of each request.
 
     Args:

@@ -150,9 +150,13 @@ class Decoding:
     def completion(self) -> Completion:
         """Return the finished answer."""
         return Completion(
-            tuple(self.tokens), self._text, tuple(self._chosen), self.finish_reason or "stop", self.cached,
+            tuple(self.tokens),
+            self._text,
+            tuple(self._chosen),
+            self.finish_reason or "stop",
+            self.cached,
             self._stop,
-        )  # fmt: skip
+        )
 
     def _show(self, on_text: Callable[[str], None]) -> None:
         """Pass the text on, without an end that may become a stop string."""

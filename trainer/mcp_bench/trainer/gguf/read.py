@@ -156,9 +156,11 @@ def _configuration(file: Path, fields: Mapping[str, Any], tensors: list[Any]) ->
         mlp_bias="blk.0.ffn_up.bias" in names,
         tie_word_embeddings="output.weight" not in names,
         dtype="float32",
-        **{f"{name}_token_id": _value(file, fields, f"tokenizer.ggml.{key}_token_id", None)
-           for key, name in (("bos", "bos"), ("eos", "eos"), ("padding", "pad"))},
-    )  # fmt: skip
+        **{
+            f"{name}_token_id": _value(file, fields, f"tokenizer.ggml.{key}_token_id", None)
+            for key, name in (("bos", "bos"), ("eos", "eos"), ("padding", "pad"))
+        },
+    )
 
 
 def _tokenizer(file: Path, fields: Mapping[str, Any]) -> GgufTokenizer:

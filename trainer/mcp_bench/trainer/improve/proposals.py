@@ -131,8 +131,12 @@ def refusals(
     if harness.agents and not recordings.accepts(Arm(number)):
         wrong = f"{AGENTS}: `record` does not take these agents or options"
         return [wrong], [wrong]
-    public = "\n".join([*(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
-                        *texts_of(folder.harness(0)).values()])  # fmt: skip
+    public = "\n".join(
+        [
+            *(f"{one.name} {one.description} {json.dumps(one.input_schema)}" for one in tools),
+            *texts_of(folder.harness(0)).values(),
+        ]
+    )
     check = TextCheck(benchmark, _canaries(recordings))
     found = check.find(texts, allowed=public) or check.find(_delivered(harness), allowed=public)
     return [one.words() for one in found], for_agents(found)
@@ -150,9 +154,13 @@ def _candidate(folder: ImproveFolder, number: int, which: int) -> Outcome:
 
 
 def _ask(
-    folder: ImproveFolder, settings: ImproveSettings, number: int, choice: Choice, runs: Sequence[str],
+    folder: ImproveFolder,
+    settings: ImproveSettings,
+    number: int,
+    choice: Choice,
+    runs: Sequence[str],
     earlier: Sequence[str],
-) -> tuple[dict[str, float], str, dict[str, Any]]:  # fmt: skip
+) -> tuple[dict[str, float], str, dict[str, Any]]:
     """Let the feedback agent work. Return what it used, its run, and what it proposed."""
     possible = (*settings.kinds, "stop") if choice == "any" else (choice, "stop")
     actions = [one for one in ACTIONS if one in possible]

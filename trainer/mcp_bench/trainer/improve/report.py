@@ -40,8 +40,10 @@ def print_history(folder: ImproveFolder, history: Outcome) -> None:
     table = TerminalTable(box=None, header_style="bold", pad_edge=False)
     for name in ("generation", "proposal", "dev", "verdict", "why"):
         table.add_column(name, no_wrap=name != "why")
-    rows = [[str(one["generation"]), one["action"], _gain(one), one["verdict"], one["why"]]
-            for one in history["generations"]]  # fmt: skip
+    rows = [
+        [str(one["generation"]), one["action"], _gain(one), one["verdict"], one["why"]]
+        for one in history["generations"]
+    ]
     for row in rows:
         table.add_row(*(Text(sanitize_line(cell)) for cell in row))
     print_wide(table, lambda: click.echo("\n".join(sanitize_line(" | ".join(row)) for row in rows)))
@@ -107,10 +109,18 @@ def sections(folder: ImproveFolder, history: Outcome) -> list[Section]:
         Fact("tokens", f"{history.get('spent', {}).get('tokens', 0):,}", "as the agents report them"),
     ]
     rows: list[list[Cell]] = [
-        [one["generation"], one["action"], one["reason"], _gain(one), one["fixed"], one["broken"],
-         one["verdict"], one["why"]]
+        [
+            one["generation"],
+            one["action"],
+            one["reason"],
+            _gain(one),
+            one["fixed"],
+            one["broken"],
+            one["verdict"],
+            one["why"],
+        ]
         for one in generations
-    ]  # fmt: skip
+    ]
     columns = ["generation", "proposal", "reason", "gain on dev", "fixed", "broken", "verdict", "why"]
     words = [
         *summary(folder, history),

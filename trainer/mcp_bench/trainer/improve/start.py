@@ -38,9 +38,12 @@ OURS = ("--harness", "--max-cost", "--run-tag")
 
 
 def begin(
-    path: Path, harness: Path | None, candidates: Sequence[Path], overrides: Sequence[str],
+    path: Path,
+    harness: Path | None,
+    candidates: Sequence[Path],
+    overrides: Sequence[str],
     choices: Mapping[str, Any],
-) -> None:  # fmt: skip
+) -> None:
     """Check everything and make the folder.
 
     Args:
@@ -157,11 +160,13 @@ def _check_model_options(settings: ImproveSettings) -> None:
     """Refuse what would be ignored: a trained model works in `chat`, others are served elsewhere."""
     own = {"--agent": settings.agent != "chat", "--model": settings.model, "--base-url": settings.base_url}
     trained = {
-        "--rl-steps": settings.rl_steps, "--max-tokens": settings.max_tokens,
-        "--constrain-calls": settings.constrain_calls, "--engine": settings.engine != "auto",
+        "--rl-steps": settings.rl_steps,
+        "--max-tokens": settings.max_tokens,
+        "--constrain-calls": settings.constrain_calls,
+        "--engine": settings.engine != "auto",
         "--min-partial": settings.min_partial != _default("min_partial"),
         "--reasoning": settings.reasoning != _default("reasoning"),
-    }  # fmt: skip
+    }
     if settings.trainable:
         if wrong := [name for name, given in own.items() if given]:
             raise WrongUseError(f"--recipe records its own model, in the agent chat: leave out {wrong[0]}")
@@ -186,10 +191,12 @@ def _check_feedback(settings: ImproveSettings) -> None:
                 "who proposes changes? Name an agent with --feedback-agent, or your own with --candidate DIR"
             )
         its = {
-            "--feedback-model": settings.feedback_model, "--feedback-base-url": settings.feedback_base_url,
-            "--feedback-option": settings.feedback_options, "--reveal": settings.reveal,
+            "--feedback-model": settings.feedback_model,
+            "--feedback-base-url": settings.feedback_base_url,
+            "--feedback-option": settings.feedback_options,
+            "--reveal": settings.reveal,
             "--feedback-timeout": settings.feedback_timeout != _default("feedback_timeout"),
-        }  # fmt: skip
+        }
         if wrong := [name for name, given in its.items() if given]:
             raise WrongUseError(f"{wrong[0]} needs --feedback-agent: it is for that agent")
         return

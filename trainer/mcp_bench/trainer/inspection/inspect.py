@@ -53,10 +53,18 @@ def whole(name: str) -> Path:
 
 
 def inspect(
-    model: str, base: str, *, data: Sequence[Path] = (), rows: int = 50, max_length: int = 4096,
-    device: str = "auto", dev: TrialSettings | None = None, out: Path | None = None,
-    trained: Sequence[str] = (), report: Report = lambda line: None,
-) -> Inspection:  # fmt: skip
+    model: str,
+    base: str,
+    *,
+    data: Sequence[Path] = (),
+    rows: int = 50,
+    max_length: int = 4096,
+    device: str = "auto",
+    dev: TrialSettings | None = None,
+    out: Path | None = None,
+    trained: Sequence[str] = (),
+    report: Report = lambda line: None,
+) -> Inspection:
     """Compare a model with its base.
 
     Args:
@@ -97,9 +105,14 @@ def spread(rows: Sequence[Row], most: int) -> list[Row]:
 
 
 def _predictions(
-    base: Path, model: Path, read: Mapping[str, Sequence[Row]], most: int, max_length: int, device: str,
+    base: Path,
+    model: Path,
+    read: Mapping[str, Sequence[Row]],
+    most: int,
+    max_length: int,
+    device: str,
     report: Report,
-) -> list[Predictions]:  # fmt: skip
+) -> list[Predictions]:
     import torch
     from transformers import AutoModelForCausalLM
 
@@ -167,9 +180,13 @@ def _same_question(path: Path, base: Path, model: Path, settings: TrialSettings)
         WrongUseError: something differs.
     """
     asked: Outcome = {
-        "base": _weights(base), "model": _weights(model), "benchmark": settings.benchmark,
-        "dev": list(settings.dev), "max_tokens": settings.max_tokens, "engine": settings.engine,
-    }  # fmt: skip
+        "base": _weights(base),
+        "model": _weights(model),
+        "benchmark": settings.benchmark,
+        "dev": list(settings.dev),
+        "max_tokens": settings.max_tokens,
+        "engine": settings.engine,
+    }
     stored = once(path, lambda: asked)
     differ = [name for name, value in asked.items() if stored.get(name) != value]
     if differ:

@@ -25,8 +25,16 @@ from mcp_bench.trainer.inspection.inspect import Inspection
 from mcp_bench.trainer.inspection.predictions import Layer, Predictions
 from mcp_bench.trainer.inspection.weights import Change
 
-WEIGHTS = ["tensor", "shape", "relative change", "numbers changed", "effective rank", "stable rank",
-           "directions of 90 %", "largest singular values"]  # fmt: skip
+WEIGHTS = [
+    "tensor",
+    "shape",
+    "relative change",
+    "numbers changed",
+    "effective rank",
+    "stable rank",
+    "directions of 90 %",
+    "largest singular values",
+]
 GROUPS: tuple[Role, ...] = ("partial", "strict", "fixed", "broken")
 """A colour for each group of conversations, over and over."""
 
@@ -135,10 +143,15 @@ def _weights(changes: Sequence[Change]) -> Section:
 def _row(one: Change) -> list[Cell]:
     values = ", ".join(f"{value:.3g}" for value in one.singular)
     return [
-        one.name, " x ".join(map(str, one.shape)), f"{one.relative:.3%}", f"{one.entries:.1%}",
+        one.name,
+        " x ".join(map(str, one.shape)),
+        f"{one.relative:.3%}",
+        f"{one.entries:.1%}",
         "-" if one.effective_rank is None else f"{one.effective_rank:.1f}",
-        "-" if one.stable_rank is None else f"{one.stable_rank:.2f}", one.directions, values or "-",
-    ]  # fmt: skip
+        "-" if one.stable_rank is None else f"{one.stable_rank:.2f}",
+        one.directions,
+        values or "-",
+    ]
 
 
 def _by_layer(
@@ -150,10 +163,13 @@ def _by_layer(
         points = [(layer, found) for layer, found in points if found is not None]
         lines.append(
             Line(
-                kind, GROUPS[number % len(GROUPS)], [layer for layer, _ in points],
-                [Score(found) for _, found in points], strength=1 - 0.6 * (number // len(GROUPS)) / 2,
+                kind,
+                GROUPS[number % len(GROUPS)],
+                [layer for layer, _ in points],
+                [Score(found) for _, found in points],
+                strength=1 - 0.6 * (number // len(GROUPS)) / 2,
             )
-        )  # fmt: skip
+        )
     return LineChart(
         name=name.replace(" ", "-"),
         title=title,
@@ -166,17 +182,33 @@ def _by_layer(
 
 
 def _predictions(found: Sequence[Predictions]) -> Section:
-    columns = ["conversations", "rows", "tokens", "perplexity, base", "perplexity, model",
-               "change of the loss", "KL (nats)", "predictions changed", "entropy, base",
-               "entropy, model"]  # fmt: skip
+    columns = [
+        "conversations",
+        "rows",
+        "tokens",
+        "perplexity, base",
+        "perplexity, model",
+        "change of the loss",
+        "KL (nats)",
+        "predictions changed",
+        "entropy, base",
+        "entropy, model",
+    ]
     rows: list[list[Cell]] = [
         [
-            one.group, one.rows, one.tokens, f"{one.perplexity[0]:.3f}", f"{one.perplexity[1]:.3f}",
-            Score(one.loss_change, one.loss_change_ci, signed=True), f"{one.kl:.4f}", f"{one.changed:.1%}",
-            f"{one.entropy[0]:.3f}", f"{one.entropy[1]:.3f}",
+            one.group,
+            one.rows,
+            one.tokens,
+            f"{one.perplexity[0]:.3f}",
+            f"{one.perplexity[1]:.3f}",
+            Score(one.loss_change, one.loss_change_ci, signed=True),
+            f"{one.kl:.4f}",
+            f"{one.changed:.1%}",
+            f"{one.entropy[0]:.3f}",
+            f"{one.entropy[1]:.3f}",
         ]
         for one in found
-    ]  # fmt: skip
+    ]
     note = (
         "On the tokens of the assistant, as they were recorded. A loss that rises on conversations that the "
     )
@@ -252,9 +284,13 @@ def _layer_chart(
         for number, one in enumerate(found)
     ]
     return LineChart(
-        name=name, title=title, says=says, x_label="layer", lines=lines,
+        name=name,
+        title=title,
+        says=says,
+        x_label="layer",
+        lines=lines,
         table=Table(title, ["conversations", "layer", name], _points(lines)),
-    )  # fmt: skip
+    )
 
 
 def _accuracy(found: dict[str, Any]) -> Section:

@@ -89,12 +89,16 @@ def change(name: str, before: Tensor, after: Tensor) -> Change:
     positive = shares[shares > 0]
     energy = (singular**2).cumsum(0) / (singular**2).sum()
     return Change(
-        found.name, found.shape, found.size, found.relative, found.entries,
+        found.name,
+        found.shape,
+        found.size,
+        found.relative,
+        found.entries,
         singular=tuple(singular[:SHOWN].tolist()),
         effective_rank=float(torch.exp(-(positive * positive.log()).sum())),
         stable_rank=float((singular**2).sum() / singular[0] ** 2),
         directions=int((energy < ENERGY - 1e-12).sum()) + 1,
-    )  # fmt: skip
+    )
 
 
 def singular_values(matrix: Tensor) -> Tensor:

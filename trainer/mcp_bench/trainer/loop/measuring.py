@@ -61,9 +61,14 @@ def served(
         BenchError: the engine ended or stopped answering, so the recording does not measure the model.
     """
     with serve(
-        model, engine=settings.engine, host=host, port=_port(port_file, host), model_name=name,
-        constrain_calls=settings.constrain_calls, start_timeout=START_SECONDS,
-    ) as server:  # fmt: skip
+        model,
+        engine=settings.engine,
+        host=host,
+        port=_port(port_file, host),
+        model_name=name,
+        constrain_calls=settings.constrain_calls,
+        start_timeout=START_SECONDS,
+    ) as server:
         write_atomic(port_file, server.base_url.rpartition(":")[2].partition("/")[0])
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []

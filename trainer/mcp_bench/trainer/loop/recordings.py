@@ -38,9 +38,13 @@ class RunStoppedError(StepFailedError):
 
 
 def record(
-    marker: Path, arguments: Sequence[str], log: Path | None = None, check: Callable[[], None] | None = None,
-    *, run_command: Callable[..., Any] = run,
-) -> str:  # fmt: skip
+    marker: Path,
+    arguments: Sequence[str],
+    log: Path | None = None,
+    check: Callable[[], None] | None = None,
+    *,
+    run_command: Callable[..., Any] = run,
+) -> str:
     """Record a run, or resume the one that this step has started, and return its id.
 
     Args:

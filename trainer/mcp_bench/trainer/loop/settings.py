@@ -114,9 +114,13 @@ def listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] |
 
 
 def task_ids(
-    benchmark: str, split: str, wanted: str | int | Path | Sequence[str], named: Sequence[str] = (),
-    *, option: str | None = None,
-) -> list[str]:  # fmt: skip
+    benchmark: str,
+    split: str,
+    wanted: str | int | Path | Sequence[str],
+    named: Sequence[str] = (),
+    *,
+    option: str | None = None,
+) -> list[str]:
     """Return the ids of tasks of a split, each once.
 
     Args:

@@ -90,9 +90,12 @@ class Steps:
         ids = place / "tasks.txt"
         write_atomic(ids, "".join(f"{task}\n" for task in settings.train))
         options = {
-            "algorithm": settings.algorithm, "benchmark": settings.benchmark, "steps": settings.rl_steps,
-            "jobs": settings.jobs, "seed": settings.seed + turn,
-        }  # fmt: skip
+            "algorithm": settings.algorithm,
+            "benchmark": settings.benchmark,
+            "steps": settings.rl_steps,
+            "jobs": settings.jobs,
+            "seed": settings.seed + turn,
+        }
         words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
         words += ["--", *settings.record_options]
         learned = learn_online(self.folder.recipe, model, ids, place / "learn", words)

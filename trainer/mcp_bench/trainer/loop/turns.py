@@ -96,8 +96,13 @@ def _turn(
         kept = {"promoted": False, "why": trained["why"], "against": best["model"]}
         gate = folder.step(turn, "gate", lambda: kept)
         return {
-            "turn": turn, "curate": curated, "train": trained, "measure": None, "flips": None, "gate": gate
-        }  # fmt: skip
+            "turn": turn,
+            "curate": curated,
+            "train": trained,
+            "measure": None,
+            "flips": None,
+            "gate": gate,
+        }
     measured = folder.step(turn, "measure", lambda: steps.measure(turn, Path(trained["model"])))
     changed = folder.step(turn, "flips", lambda: steps.compare(best, measured))
     gate = folder.step(turn, "gate", lambda: _gate(best, measured, changed))

@@ -84,9 +84,19 @@ def _dpo(
 
     settings = ready.recipe.preference
     return _trainer(
-        GuardedDPO, DPOConfig, PairBatch, pair_rows(_pairs(ready)), folder, ready, accumulate, report_to,
-        on_step, per_device_train_batch_size=sequences, beta=settings.beta, loss_type=[settings.loss],
-    )  # fmt: skip
+        GuardedDPO,
+        DPOConfig,
+        PairBatch,
+        pair_rows(_pairs(ready)),
+        folder,
+        ready,
+        accumulate,
+        report_to,
+        on_step,
+        per_device_train_batch_size=sequences,
+        beta=settings.beta,
+        loss_type=[settings.loss],
+    )
 
 
 def _kto(
@@ -100,17 +110,35 @@ def _kto(
     recipe = ready.recipe
     rows = attempt_rows(_pairs(ready), recipe.training.seed, recipe.data.max_length)
     return _trainer(
-        GuardedKTO, KTOConfig, AttemptBatch, rows, folder, ready, accumulate,
-        report_to, on_step, per_device_train_batch_size=2 * sequences,
-        beta=recipe.preference.beta, desirable_weight=recipe.preference.desirable,
-        undesirable_weight=recipe.preference.undesirable, train_sampling_strategy="sequential",
-    )  # fmt: skip
+        GuardedKTO,
+        KTOConfig,
+        AttemptBatch,
+        rows,
+        folder,
+        ready,
+        accumulate,
+        report_to,
+        on_step,
+        per_device_train_batch_size=2 * sequences,
+        beta=recipe.preference.beta,
+        desirable_weight=recipe.preference.desirable,
+        undesirable_weight=recipe.preference.undesirable,
+        train_sampling_strategy="sequential",
+    )
 
 
 def _trainer(
-    kind: Any, config: Any, batch: Any, rows: Any, folder: RunFolder, ready: Ready, accumulate: int,
-    report_to: Sequence[str], on_step: Any, **own: Any,
-) -> Any:  # fmt: skip
+    kind: Any,
+    config: Any,
+    batch: Any,
+    rows: Any,
+    folder: RunFolder,
+    ready: Ready,
+    accumulate: int,
+    report_to: Sequence[str],
+    on_step: Any,
+    **own: Any,
+) -> Any:
     from transformers.utils.logging import disable_progress_bar
 
     from mcp_bench.trainer.preference.trainers import in_files
@@ -127,9 +155,13 @@ def _trainer(
         recipe, folder.checkpoints, accumulate=accumulate, report_to=report_to, layers=layer_classes(model)
     )
     chosen = config(  # from here on, the processes know each other
-        **shared, **own, learning_rate=rate, max_length=None, remove_unused_columns=False,
+        **shared,
+        **own,
+        learning_rate=rate,
+        max_length=None,
+        remove_unused_columns=False,
         precompute_ref_log_probs=True,
-    )  # fmt: skip
+    )
     return kind(
         model=model,
         args=chosen,
@@ -141,7 +173,7 @@ def _trainer(
         guard=LossGuard([example.place for example in ready.prepared.examples]),
         on_step=on_step,
         order=None,
-    )  # fmt: skip
+    )
 
 
 def _pairs(ready: Ready) -> PreparedPairs:

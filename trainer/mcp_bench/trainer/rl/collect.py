@@ -146,11 +146,16 @@ def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: boo
     sampled = read_sampled(reader, episode.id)
     cut = bool(sampled) and sampled[-1].cut
     return Attempt(
-        episode=episode.id, task=episode.task, rows=tuple(make_rows(sampled)),
-        reward=episode.partial if is_valid(episode) and sampled else None, earned=episode.partial or 0.0,
-        strict=bool(episode.strict), cut=cut, calls=episode.calls,
+        episode=episode.id,
+        task=episode.task,
+        rows=tuple(make_rows(sampled)),
+        reward=episode.partial if is_valid(episode) and sampled else None,
+        earned=episode.partial or 0.0,
+        strict=bool(episode.strict),
+        cut=cut,
+        calls=episode.calls,
         conversation=read_conversation(reader, episode.id) if conversation else None,
-    )  # fmt: skip
+    )
 
 
 def is_valid(episode: StoredEpisode) -> bool:

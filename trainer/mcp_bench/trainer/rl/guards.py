@@ -136,9 +136,12 @@ class Watch:
     def state(self) -> dict[str, Any]:
         """Return what a resumed run needs."""
         return {
-            "entropy": self.entropy, "calls": self.calls, "kls": self.kls, "flat": list(self.flat),
+            "entropy": self.entropy,
+            "calls": self.calls,
+            "kls": self.kls,
+            "flat": list(self.flat),
             "gaps": self.gaps,
-        }  # fmt: skip
+        }
 
     def restore(self, state: dict[str, Any]) -> None:
         """Continue from `state`."""

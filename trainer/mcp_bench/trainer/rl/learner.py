@@ -78,9 +78,16 @@ class Learner:
     """
 
     def __init__(
-        self, model: Any, reference: Any, optimizer: torch.optim.Optimizer, settings: RL, *,
-        max_grad_norm: float, precision: torch.dtype | None = None, teacher: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        model: Any,
+        reference: Any,
+        optimizer: torch.optim.Optimizer,
+        settings: RL,
+        *,
+        max_grad_norm: float,
+        precision: torch.dtype | None = None,
+        teacher: Any = None,
+    ) -> None:
         """Prepare.
 
         Args:

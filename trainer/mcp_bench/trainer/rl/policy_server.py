@@ -74,11 +74,13 @@ def load_policy(template: Path, folder: str, recipe: Recipe, *, device: str | No
         template.write_text(checkpoint.chat_template, encoding="utf-8")
     parsers = choose_parsers(checkpoint, None, None)
     return load(
-        folder, calls=parsers.tool_calls, reasoning=parsers.reasoning,
+        folder,
+        calls=parsers.tool_calls,
+        reasoning=parsers.reasoning,
         device=device or recipe.hardware.device,
         dtype="bfloat16" if in_16_bits(recipe) else "float32",
         template=None if checkpoint.own_template else template,
-    )  # fmt: skip
+    )
 
 
 def in_16_bits(recipe: Recipe) -> bool:

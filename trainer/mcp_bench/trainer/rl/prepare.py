@@ -37,9 +37,14 @@ def make_learner(
     half = torch.bfloat16 if recipe.training.precision == "bf16-mixed" else None
     most = recipe.training.max_grad_norm
     learner = Learner(
-        policy, reference, _optimizer(policy, recipe), recipe.rl, max_grad_norm=most, precision=half,
+        policy,
+        reference,
+        _optimizer(policy, recipe),
+        recipe.rl,
+        max_grad_norm=most,
+        precision=half,
         teacher=teacher,
-    )  # fmt: skip
+    )
     return learner, other
 
 
@@ -65,9 +70,11 @@ def _optimizer(policy: Any, recipe: Recipe) -> torch.optim.Optimizer:
     training = recipe.training
     if training.optimizer == "muon":
         return MuonAdamW(
-            policy, lr=recipe.rl.learning_rate, muon_lr=recipe.rl.muon_learning_rate,
+            policy,
+            lr=recipe.rl.learning_rate,
+            muon_lr=recipe.rl.muon_learning_rate,
             weight_decay=training.weight_decay,
-        )  # fmt: skip
+        )
     return torch.optim.AdamW(
         policy.parameters(), lr=recipe.rl.learning_rate, betas=(0.9, 0.95), weight_decay=training.weight_decay
     )

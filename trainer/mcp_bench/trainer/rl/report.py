@@ -94,10 +94,14 @@ def _charts(lines: Sequence[dict[str, Any]]) -> list[Chart]:
             for key, label, role, found in known
         ]
         chart = LineChart(
-            name=f"rl-{known[0][0]}", title=title, says="Each point is a step.",
-            table=Table(title, ["line", "step", "value"], rows), x_label="step", lines=drawn,
+            name=f"rl-{known[0][0]}",
+            title=title,
+            says="Each point is a step.",
+            table=Table(title, ["line", "step", "value"], rows),
+            x_label="step",
+            lines=drawn,
             share=known[0][0] in SHARES,
-        )  # fmt: skip
+        )
         made.append(chart)
     return made
 

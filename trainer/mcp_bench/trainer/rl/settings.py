@@ -12,8 +12,11 @@ from mcp_bench.trainer.recipe_section import Section
 
 OF_ADVANTAGES = ("below", "imitate", "clip_below", "clip_above")
 UNUSED: dict[str, tuple[str, ...]] = {
-    "rft": OF_ADVANTAGES, "sdpo": OF_ADVANTAGES, "opd": OF_ADVANTAGES, "cispo": ("clip_below",)
-}  # fmt: skip
+    "rft": OF_ADVANTAGES,
+    "sdpo": OF_ADVANTAGES,
+    "opd": OF_ADVANTAGES,
+    "cispo": ("clip_below",),
+}
 """Settings that have no effect with an algorithm."""
 
 

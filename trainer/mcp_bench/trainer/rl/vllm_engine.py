@@ -132,9 +132,12 @@ class VllmEngine(Decoder):
             server = opened.enter_context(self._serve())
             root = server.base_url.removesuffix("/v1")
             client = httpx2.AsyncClient(
-                base_url=root, headers={"Authorization": f"Bearer {server.key}"}, timeout=None,
-                trust_env=False, limits=httpx2.Limits(max_connections=None),
-            )  # fmt: skip
+                base_url=root,
+                headers={"Authorization": f"Bearer {server.key}"},
+                timeout=None,
+                trust_env=False,
+                limits=httpx2.Limits(max_connections=None),
+            )
             self._portal = opened.enter_context(start_blocking_portal())
             self._client = opened.enter_context(self._portal.wrap_async_context_manager(client))
             self._server = server
@@ -177,11 +180,16 @@ class VllmEngine(Decoder):
             *engine.arguments,
         ]
         return serve(
-            self._folder, engine="vllm", model_name=MODEL, tensor_parallel=max(1, len(engine.devices)),
+            self._folder,
+            engine="vllm",
+            model_name=MODEL,
+            tensor_parallel=max(1, len(engine.devices)),
             max_model_len=self._loaded.positions,
             dtype="float32" if self._recipe.training.precision == "fp32" else "bfloat16",
-            extra=extra, variables=variables, start_timeout=START_SECONDS,
-        )  # fmt: skip
+            extra=extra,
+            variables=variables,
+            start_timeout=START_SECONDS,
+        )
 
     def _write(self) -> None:
         """Write the weights. A head that is tied to the embeddings is written apart.

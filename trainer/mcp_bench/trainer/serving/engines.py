@@ -112,9 +112,13 @@ def _installed(environ: Mapping[str, str]) -> Path | None:
 
 
 def command(
-    engine: Engine, checkpoint: Checkpoint, listening: Listening, parsers: Parsers, capacity: Capacity,
+    engine: Engine,
+    checkpoint: Checkpoint,
+    listening: Listening,
+    parsers: Parsers,
+    capacity: Capacity,
     extra: tuple[str, ...] = (),
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the engine's command line.
 
     Raises:

@@ -171,11 +171,13 @@ def main(arguments: list[str]) -> None:
     key = secrets.token_urlsafe(32)
     server = start(Path(file), int(tokens), settings, key)
     llama = AsyncClient(
-        base_url="http://llama", headers={"Authorization": f"Bearer {key}"}, timeout=None,
+        base_url="http://llama",
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=None,
         transport=AsyncHTTPTransport(
             uds=SOCKET, limits=Limits(max_connections=None, max_keepalive_connections=0)
         ),
-    )  # fmt: skip
+    )
     app: Any = application(llama, model)
     uvicorn.run(RequireKey(app), host=host, port=int(port), log_level="warning", timeout_graceful_shutdown=2)
     del server  # it lives until here

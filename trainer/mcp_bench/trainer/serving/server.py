@@ -84,13 +84,26 @@ class Server:
 
 @contextmanager
 def serve(
-    checkpoint: str | Path, *, engine: str = "auto", vllm: str | None = None, host: str = "127.0.0.1",
-    port: int = 0, model_name: str | None = None, tensor_parallel: int | None = None,
-    data_parallel: int | None = None, max_model_len: int | None = None, tool_call_parser: str | None = None,
-    reasoning_parser: str | None = None, device: str | None = None, dtype: str | None = None,
-    constrain_calls: bool = False, extra: Sequence[str] = (), variables: Mapping[str, str] | None = None,
-    start_timeout: float = START_SECONDS, on_wait: Callable[[str, float], None] | None = None,
-) -> Iterator[Server]:  # fmt: skip
+    checkpoint: str | Path,
+    *,
+    engine: str = "auto",
+    vllm: str | None = None,
+    host: str = "127.0.0.1",
+    port: int = 0,
+    model_name: str | None = None,
+    tensor_parallel: int | None = None,
+    data_parallel: int | None = None,
+    max_model_len: int | None = None,
+    tool_call_parser: str | None = None,
+    reasoning_parser: str | None = None,
+    device: str | None = None,
+    dtype: str | None = None,
+    constrain_calls: bool = False,
+    extra: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
+    start_timeout: float = START_SECONDS,
+    on_wait: Callable[[str, float], None] | None = None,
+) -> Iterator[Server]:
     """Serve a model, or a LoRA adapter after merging it, and stop the server on exit.
 
     Args:

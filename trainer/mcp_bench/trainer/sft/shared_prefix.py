@@ -108,9 +108,11 @@ class Continued:
             for row in range(first, last):
                 own = slice(row, row + 1), slice(shared, lengths[row])
                 outputs = self.model(
-                    input_ids=ids[own], labels=labels[own], past_key_values=self._copy(beginning),
+                    input_ids=ids[own],
+                    labels=labels[own],
+                    past_key_values=self._copy(beginning),
                     fused_lm_head=True,
-                )  # fmt: skip
+                )
                 around = (shared, ids.shape[1] - lengths[row])
                 for name, values in found.items():
                     values.append(pad(getattr(outputs, name), around))

@@ -20,9 +20,14 @@ MakeReady = Callable[[Recipe, str, Sequence[Path]], Ready]
 
 
 def begin(
-    recipe: str, data: Sequence[Path], tokenizer: str | None, overrides: Sequence[str], out: Path | None,
-    method: str = SFT, make: MakeReady = make_ready,
-) -> tuple[RunFolder, Ready]:  # fmt: skip
+    recipe: str,
+    data: Sequence[Path],
+    tokenizer: str | None,
+    overrides: Sequence[str],
+    out: Path | None,
+    method: str = SFT,
+    make: MakeReady = make_ready,
+) -> tuple[RunFolder, Ready]:
     """Check recipe and rows, and make the folder of a new run.
 
     Args:

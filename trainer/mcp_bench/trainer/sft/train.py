@@ -93,9 +93,13 @@ def _train(folder: RunFolder, ready: Ready, report_to: Sequence[str], make: Make
 
 
 def _attempt(
-    folder: RunFolder, ready: Ready, sequences: int, accumulate: int, report_to: Sequence[str],
+    folder: RunFolder,
+    ready: Ready,
+    sequences: int,
+    accumulate: int,
+    report_to: Sequence[str],
     make: MakeTrainer,
-) -> Outcome:  # fmt: skip
+) -> Outcome:
     from transformers import PrinterCallback
 
     from mcp_bench.trainer.sft.interrupt import StopAfterStep

@@ -143,9 +143,7 @@ class Files:
                     info.type = tarfile.DIRTYPE
                     archive.addfile(info)
                 elif kind == stat.S_IFLNK:
-                    info.type, info.linkname = (
-                        tarfile.SYMTYPE, os.readlink(one.name, dir_fd=one.folder)
-                    )  # fmt: skip
+                    info.type, info.linkname = (tarfile.SYMTYPE, os.readlink(one.name, dir_fd=one.folder))
                     archive.addfile(info)
                 elif kind == stat.S_IFIFO:
                     info.type = tarfile.FIFOTYPE

@@ -69,9 +69,14 @@ def call(program: Program, *words: str, feed: bytes | None = None) -> subprocess
     """
     try:
         return subprocess.run(
-            [found(program), *words], input=feed, stdin=subprocess.DEVNULL if feed is None else None,
-            capture_output=True, timeout=CLI_SECONDS, env=environment(), check=False,
-        )  # fmt: skip
+            [found(program), *words],
+            input=feed,
+            stdin=subprocess.DEVNULL if feed is None else None,
+            capture_output=True,
+            timeout=CLI_SECONDS,
+            env=environment(),
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxError(f"{program.name} {words[0]}: {error}") from error
 
@@ -91,13 +96,22 @@ def version(program: Program) -> str:
 def run_words(limits: SandboxLimits, *, network: bool, cgroups: bool) -> list[str]:
     """Return the options of `run` that both programs have, for everything that a sandbox enforces."""
     words = [
-        "--interactive", "--pull=never", "--log-driver=none", "--no-healthcheck", "--user=0:0", "--workdir=/",
-        "--stop-timeout=0", "--hostname=sandbox", f"--network={'host' if network else 'none'}",
-        "--cap-drop=ALL", *(f"--cap-add={name.upper()}" for name in kernel.KEPT),
-        "--security-opt=no-new-privileges", f"--shm-size={limits.shared_memory}",
+        "--interactive",
+        "--pull=never",
+        "--log-driver=none",
+        "--no-healthcheck",
+        "--user=0:0",
+        "--workdir=/",
+        "--stop-timeout=0",
+        "--hostname=sandbox",
+        f"--network={'host' if network else 'none'}",
+        "--cap-drop=ALL",
+        *(f"--cap-add={name.upper()}" for name in kernel.KEPT),
+        "--security-opt=no-new-privileges",
+        f"--shm-size={limits.shared_memory}",
         *_limit("nofile", resource.RLIMIT_NOFILE, OPEN_FILES),
         "--ulimit=core=0:0",
-    ]  # fmt: skip
+    ]
     if cgroups:
         words += [
             f"--memory={limits.memory}",

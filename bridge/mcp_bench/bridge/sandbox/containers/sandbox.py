@@ -67,10 +67,16 @@ class Container:
         hidden = dict.fromkeys((*self.emptied, *python.emptied()), str(empty))
         places = {**self.mounts, **python.mounts(), **hidden, **mounts}
         return [
-            found(self.program), "run", f"--name={self.name}", f"--label={LABEL}={owner()}", *self.options,
-            *mount_words(places), f"--entrypoint={entry}", self.image,
+            found(self.program),
+            "run",
+            f"--name={self.name}",
+            f"--label={LABEL}={owner()}",
+            *self.options,
+            *mount_words(places),
+            f"--entrypoint={entry}",
+            self.image,
             *arguments,
-        ]  # fmt: skip
+        ]
 
     def remove(self) -> None:
         """Remove the container and its files."""
@@ -244,8 +250,9 @@ def _archive(layer: str, archive: Path) -> None:
     program = shutil.which("tar") or "tar"
     done = subprocess.run(
         [program, *TAR[1:-1], str(archive), "--owner=0", "--group=0", "-C", layer, "."],
-        capture_output=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        check=False,
+    )
     if done.returncode:
         raise SandboxError(f"{layer} cannot be archived: {last_words(done.stderr)}")
 

@@ -144,10 +144,15 @@ class RemoteSandbox(BwrapSandbox):
                 await self._write(f"{len(code())} {sha256(code()).hexdigest()[:16]}\n".encode() + code())
                 await self._write(
                     packed(
-                        {"layers": list(layers), "network": spec.network == "machine", "cpus": limits.cpus,
-                         "memory": limits.memory, "storage": limits.storage}
+                        {
+                            "layers": list(layers),
+                            "network": spec.network == "machine",
+                            "cpus": limits.cpus,
+                            "memory": limits.memory,
+                            "storage": limits.storage,
+                        }
                     )
-                )  # fmt: skip
+                )
                 for name in (await self._said("missing"))[0]["missing"]:
                     await self._write(packed({}, await anyio.to_thread.run_sync(archive, {"": layers[name]})))
                 place, _ = await self._said("place")

@@ -54,14 +54,22 @@ class DataPages:
         page = query_number(request, "page")
         part = shown[page * ROWS_ON_A_PAGE : (page + 1) * ROWS_ON_A_PAGE]
         return page_of(
-            "export", found=found, export=export, counts=counts, rule=rule, q=words, page=page,
-            size=ROWS_ON_A_PAGE, total=len(shown), kept=KEPT,
+            "export",
+            found=found,
+            export=export,
+            counts=counts,
+            rule=rule,
+            q=words,
+            page=page,
+            size=ROWS_ON_A_PAGE,
+            total=len(shown),
+            kept=KEPT,
             rows=[(one, known.get(one.episode)) for one in part],
             cut_off=self._library.cut_off(known.values()),
             by_rows=len(export.episodes) == export.rows,
             first=page * ROWS_ON_A_PAGE + 1 if rule in ("", KEPT) and not words else 0,
-            users=[one for one in self._files.all() if found.path in map(manifest_of, data_files(one))]
-        )  # fmt: skip
+            users=[one for one in self._files.all() if found.path in map(manifest_of, data_files(one))],
+        )
 
     def row(self, request: Request) -> HTMLResponse:
         """A row of a data set, as it stands in the file."""

@@ -116,8 +116,14 @@ class EpisodePages:
                     more = shown[-1]["number"]
                     break
                 text = body[: FRAME_CHARACTERS * 4].decode("utf-8", "backslashreplace").rstrip("\n")
-                shown.append({"number": number, "sender": sender, "text": text[:FRAME_CHARACTERS],
-                              "cut": len(text) > FRAME_CHARACTERS})  # fmt: skip
+                shown.append(
+                    {
+                        "number": number,
+                        "sender": sender,
+                        "text": text[:FRAME_CHARACTERS],
+                        "cut": len(text) > FRAME_CHARACTERS,
+                    }
+                )
         return page_of("frames", frames=shown, more=more, episode=stored)
 
     def frame(self, request: Request) -> Response:

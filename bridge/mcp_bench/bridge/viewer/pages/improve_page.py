@@ -58,11 +58,16 @@ def improve_values(library: Library, files: TrainingFiles, found: Found) -> dict
     chapters = [_chapter(library, known, improvement, one) for one in improvement.generations]
     arms = [_measured(library, improvement, arm) for arm in improvement.arms()]
     return {
-        "found": found, "improvement": improvement, "settings": improvement.settings, "kinds": KINDS,
-        "chapters": chapters, "arms": arms, "recorded": RECORDED,
+        "found": found,
+        "improvement": improvement,
+        "settings": improvement.settings,
+        "kinds": KINDS,
+        "chapters": chapters,
+        "arms": arms,
+        "recorded": RECORDED,
         "tested": [one for one in arms if one.test],
         "recipe": read_text(found.path / "recipe.yaml"),
-    }  # fmt: skip
+    }
 
 
 def _chapter(library: Library, known: dict[Any, Found], improvement: Improvement, one: Generation) -> Chapter:
@@ -72,9 +77,15 @@ def _chapter(library: Library, known: dict[Any, Found], improvement: Improvement
         asked = next(iter(library.episodes(library.path(str(one.proposal["run"])))), None)
     gate, confirm = (_pairs(library, improvement, one, what) for what in ("gate", "confirm"))
     return Chapter(
-        one, changed, unreadable, asked, gate, confirm,
-        known.get(one.folder / "train"), known.get(manifest_of(one.folder / "train.jsonl")),
-    )  # fmt: skip
+        one,
+        changed,
+        unreadable,
+        asked,
+        gate,
+        confirm,
+        known.get(one.folder / "train"),
+        known.get(manifest_of(one.folder / "train.jsonl")),
+    )
 
 
 def _pairs(

@@ -69,9 +69,16 @@ class RunPages:
         q = request.query_params.get("q", "")
         running = self._library.running(runs)
         return page_of(
-            "runs", runs=runs, total=total, page=page, size=RUNS_ON_A_PAGE, q=q, running=running,
-            now=now_us(), state=state,
-        )  # fmt: skip
+            "runs",
+            runs=runs,
+            total=total,
+            page=page,
+            size=RUNS_ON_A_PAGE,
+            q=q,
+            running=running,
+            now=now_us(),
+            state=state,
+        )
 
     def run(self, request: Request) -> HTMLResponse:
         """One run: its scores, and its episodes, filtered."""
@@ -98,10 +105,16 @@ class RunPages:
         size = found.tasks_on_a_page
         page = min(query_number(request, "page"), max(0, len(found.rows) - 1) // size)
         return page_of(
-            "grid", grid=found, rows=found.rows[page * size : (page + 1) * size], page=page, size=size,
-            benchmark=benchmark, benchmarks=sorted(benchmarks), named=named,
+            "grid",
+            grid=found,
+            rows=found.rows[page * size : (page + 1) * size],
+            page=page,
+            size=size,
+            benchmark=benchmark,
+            benchmarks=sorted(benchmarks),
+            named=named,
             cut_off={run.id for run in chosen if run.cut_off},
-        )  # fmt: skip
+        )
 
     def _state(self, paths: Sequence[Path]) -> str:
         """Return what changes with the newest runs, and every few seconds while one of them is recorded."""
@@ -118,8 +131,20 @@ def run_values(library: Library, path: Path, query: Any) -> dict[str, Any]:
     """Return what the page of a run shows."""
     run = library.run(path)
     if run.summary is None:
-        return {"run": run, "episodes": [], "rows": [], "counts": {}, "total": 0, "q": "", "chosen": "",
-                "order": "", "settings": None, "harness": {}, "stops": "run", "said": ""}  # fmt: skip
+        return {
+            "run": run,
+            "episodes": [],
+            "rows": [],
+            "counts": {},
+            "total": 0,
+            "q": "",
+            "chosen": "",
+            "order": "",
+            "settings": None,
+            "harness": {},
+            "stops": "run",
+            "said": "",
+        }
     episodes = library.episodes(path)
     rows = summarise(episodes, ["split", "domain"])
     words, chosen = str(query.get("q") or "").lower().split(), query.get("verdict") or ""

@@ -90,14 +90,22 @@ class TrainingPages:
         flips = _flips(as_object(turn.flips[split]))
         samples = self._samples(before, turn, split, flips) if before else []
         return page_of(
-            "turn", found=found, state=state, turn=turn, before=before, split=split, splits=SPLITS,
+            "turn",
+            found=found,
+            state=state,
+            turn=turn,
+            before=before,
+            split=split,
+            splits=SPLITS,
             curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
             learned=self._learned(turn.curate.get("data"), turn.folder),
             too_long=self._too_long(turn.folder / "train"),
-            base=self._maker_link(turn.train.get("base"), turn.folder), flips=flips,
-            samples=samples, most=MOST_SAMPLES,
+            base=self._maker_link(turn.train.get("base"), turn.folder),
+            flips=flips,
+            samples=samples,
+            most=MOST_SAMPLES,
             cut_off=self._library.cut_off(one[side] for one in samples for side in ("before", "after")),
-        )  # fmt: skip
+        )
 
     # What pages share ------------------------------------------------------------------------------
 
@@ -113,10 +121,13 @@ class TrainingPages:
             settings, all_turns = read_object(found.path / "loop.json"), turns(found.path)
             best = next((one for one in reversed(all_turns) if one.promoted and one.measure), None)
             return {
-                "recipe": settings.get("recipe"), "begun": max((one.number for one in all_turns), default=0),
-                "of": settings.get("turns"), "best": best, "base": all_turns[0] if all_turns else None,
+                "recipe": settings.get("recipe"),
+                "begun": max((one.number for one in all_turns), default=0),
+                "of": settings.get("turns"),
+                "best": best,
+                "base": all_turns[0] if all_turns else None,
                 "ended": (found.path / "history.json").is_file(),
-            }  # fmt: skip
+            }
         if found.kind == "improve":
             return line_of(found.path)
         lines = read_lines(found.path / "metrics.jsonl")
@@ -124,9 +135,12 @@ class TrainingPages:
         steps = read_object(found.path / "settings.json").get("steps") or last.get("steps")
         name = "reward" if found.kind == "rl" else "loss"
         return {
-            "recipe": "", "begun": last.get("step", 0), "of": steps, "ended": (found.path / "model").is_dir(),
+            "recipe": "",
+            "begun": last.get("step", 0),
+            "of": steps,
+            "ended": (found.path / "model").is_dir(),
             "curve": curve(name, [(at, line.get(name)) for at, line in enumerate(lines)]),
-        }  # fmt: skip
+        }
 
     def _loop(self, found: Found) -> dict[str, Any]:
         all_turns = turns(found.path)
@@ -145,11 +159,16 @@ class TrainingPages:
             for split in SPLITS
         }
         return {
-            "found": found, "settings": settings, "counts": counts, "turns": all_turns, "splits": SPLITS,
-            "losses": losses, "ended": (found.path / "history.json").is_file(),
+            "found": found,
+            "settings": settings,
+            "counts": counts,
+            "turns": all_turns,
+            "splits": SPLITS,
+            "losses": losses,
+            "ended": (found.path / "history.json").is_file(),
             "over": {split: list(filter(None, made)) for split, made in over.items() if len(all_turns) > 2},
             "recipe": read_text(found.path / "recipe.yaml"),
-        }  # fmt: skip
+        }
 
     def _run(self, found: Found) -> dict[str, Any]:
         lines = read_lines(found.path / "metrics.jsonl")
@@ -161,13 +180,19 @@ class TrainingPages:
         }
         data = read_object(found.path / "data.json")
         return {
-            "found": found, "lines": lines, "last": lines[-1] if lines else Facts(), "curves": curves(lines),
-            "settings": settings, "data": data, "recipe": read_text(found.path / "recipe.yaml"),
+            "found": found,
+            "lines": lines,
+            "last": lines[-1] if lines else Facts(),
+            "curves": curves(lines),
+            "settings": settings,
+            "data": data,
+            "recipe": read_text(found.path / "recipe.yaml"),
             "learned": [self._learned(path, found.path) for path in _data_sets(found)],
             "dev": sorted(dev.items()),
-            "too_long": self._too_long(found.path), "ended": (found.path / "model").is_dir(),
+            "too_long": self._too_long(found.path),
+            "ended": (found.path / "model").is_dir(),
             "base": self._maker_link(settings.get("start") or data.get("tokenizer"), found.path),
-        }  # fmt: skip
+        }
 
     def _maker_link(self, model: object, folder: Path) -> dict[str, Any] | None:
         """Return the model that training in a folder began with, and where it was made."""
@@ -199,10 +224,14 @@ class TrainingPages:
             with suppress(LookupError, ValueError):
                 export = Export(manifest_of(file))
                 row = export.number_of(file, int(line))
-            found.append({
-                "place": one["place"], "tokens": one["tokens"], "line": row,
-                "found": Found("data", export.path, 0.0) if row else None,
-            })  # fmt: skip
+            found.append(
+                {
+                    "place": one["place"],
+                    "tokens": one["tokens"],
+                    "line": row,
+                    "found": Found("data", export.path, 0.0) if row else None,
+                }
+            )
         return found
 
     def _samples(self, before: Turn, turn: Turn, split: str, flips: dict[str, Any]) -> list[dict[str, Any]]:
@@ -229,11 +258,14 @@ class TrainingPages:
 def _flips(found: Facts) -> Facts:
     """Return the tasks whose result changed with a turn, by way, and the difference of partial scores."""
     partial = as_object(found["partial"])
-    return Facts({
-        "common_tasks": found["common_tasks"],
-        **{way: [str(task) for task in listed(found[way])] for way in WAYS},
-        "difference": number(partial["difference"]), "difference_ci": span(partial["difference_ci"]),
-    })  # fmt: skip
+    return Facts(
+        {
+            "common_tasks": found["common_tasks"],
+            **{way: [str(task) for task in listed(found[way])] for way in WAYS},
+            "difference": number(partial["difference"]),
+            "difference_ci": span(partial["difference_ci"]),
+        }
+    )
 
 
 def _before(turn: Turn, all_turns: Sequence[Turn]) -> Turn | None:

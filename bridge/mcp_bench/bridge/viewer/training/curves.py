@@ -79,9 +79,17 @@ def curve(name: str, pairs: Sequence[tuple[int, object]]) -> Curve | None:
         for step, value in means
     )
     return Curve(
-        name, NAMES.get(name, name.replace("_", " ")), points, known[0][1], known[-1][1], low, high,
-        known[0][0], known[-1][0], window,
-    )  # fmt: skip
+        name,
+        NAMES.get(name, name.replace("_", " ")),
+        points,
+        known[0][1],
+        known[-1][1],
+        low,
+        high,
+        known[0][0],
+        known[-1][0],
+        window,
+    )
 
 
 def _steps(lines: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:

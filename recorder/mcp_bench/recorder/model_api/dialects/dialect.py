@@ -94,9 +94,11 @@ def extension_tokens(document: Mapping[str, Any]) -> Tokens | None:
     if document.get("token_logprobs") is None:
         return None
     return Tokens(
-        document.get("prompt_token_ids"), document.get("token_ids"), document["token_logprobs"],
+        document.get("prompt_token_ids"),
+        document.get("token_ids"),
+        document["token_logprobs"],
         text_or_none(document.get("system_fingerprint")),
-    )  # fmt: skip
+    )
 
 
 def picked(body: Mapping[str, Any], names: Mapping[str, str]) -> JSONObject:

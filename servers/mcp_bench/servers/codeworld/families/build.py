@@ -44,9 +44,13 @@ def make(rng: random.Random, level: int) -> Case:
     lib, program = rng.sample(NAMES, 2)
     factor, offset = rng.randrange(2, 9), rng.randrange(1, 50)
     names = {
-        "lib": lib, "program": program, "function": rng.choice(VERBS), "guard": f"{lib.upper()}_H",
-        "factor": factor, "offset": offset,
-    }  # fmt: skip
+        "lib": lib,
+        "program": program,
+        "function": rng.choice(VERBS),
+        "guard": f"{lib.upper()}_H",
+        "factor": factor,
+        "offset": offset,
+    }
     right = {
         "Makefile": MAKEFILE.format(**names),
         "main.c": MAIN.format(**names),

@@ -116,32 +116,62 @@ def _shares(rng: random.Random) -> tuple[Any, ...]:
 
 
 PROGRAMS = (
-    Program("intervals.merge", "merges intervals", INTERVALS, (
-        ("merged[-1][1] + 1:", "merged[-1][1]:"),
-        ("max(merged[-1][1], last)", "last"),
-        ("sorted(intervals)", "intervals"),
-    ), _intervals),
-    Program("wrapping.wrap", "breaks texts into lines", WRAP, (
-        ("+ len(word) <= width", "+ len(word) < width"),
-        ("room = width - len(line) - bool(line)", "room = width - len(line)"),
-        ("return lines + [line] if line else lines", "return lines + [line]"),
-    ), _text),
-    Program("durations.seconds", "reads durations", DURATIONS, (
-        ("return sign * total", "return total"),
-        ('            number = ""\n', ""),
-        ('"d": 86400', '"d": 8640'),
-    ), _duration),
-    Program("numerals.roman", "writes Roman numerals", ROMAN, (
-        ('(900, "CM"), ', ""),
-        ("number >= value", "number > value"),
-        ('(4, "IV"), ', ""),
-    ), lambda rng: (rng.randrange(1, 4000),)),
-    Program("shares.spread", "divides amounts", SPREAD, (
-        ("(-(amount * weights[at] % total), at)", "(amount * weights[at] % total, at)"),
-        ("amount - sum(parts)", "amount - sum(parts) - 1"),
-        ("amount * weight // total", "round(amount * weight / total)"),
-    ), _shares),
-)  # fmt: skip
+    Program(
+        "intervals.merge",
+        "merges intervals",
+        INTERVALS,
+        (
+            ("merged[-1][1] + 1:", "merged[-1][1]:"),
+            ("max(merged[-1][1], last)", "last"),
+            ("sorted(intervals)", "intervals"),
+        ),
+        _intervals,
+    ),
+    Program(
+        "wrapping.wrap",
+        "breaks texts into lines",
+        WRAP,
+        (
+            ("+ len(word) <= width", "+ len(word) < width"),
+            ("room = width - len(line) - bool(line)", "room = width - len(line)"),
+            ("return lines + [line] if line else lines", "return lines + [line]"),
+        ),
+        _text,
+    ),
+    Program(
+        "durations.seconds",
+        "reads durations",
+        DURATIONS,
+        (
+            ("return sign * total", "return total"),
+            ('            number = ""\n', ""),
+            ('"d": 86400', '"d": 8640'),
+        ),
+        _duration,
+    ),
+    Program(
+        "numerals.roman",
+        "writes Roman numerals",
+        ROMAN,
+        (
+            ('(900, "CM"), ', ""),
+            ("number >= value", "number > value"),
+            ('(4, "IV"), ', ""),
+        ),
+        lambda rng: (rng.randrange(1, 4000),),
+    ),
+    Program(
+        "shares.spread",
+        "divides amounts",
+        SPREAD,
+        (
+            ("(-(amount * weights[at] % total), at)", "(amount * weights[at] % total, at)"),
+            ("amount - sum(parts)", "amount - sum(parts) - 1"),
+            ("amount * weight // total", "round(amount * weight / total)"),
+        ),
+        _shares,
+    ),
+)
 
 
 def make(rng: random.Random, level: int) -> Case:

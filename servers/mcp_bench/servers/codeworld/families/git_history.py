@@ -20,8 +20,10 @@ PLAIN = (
 def make(rng: random.Random, level: int) -> Case:
     """Level 1: a lost commit. Level 2: a commit on the wrong branch. Level 3: a secret in an old commit."""
     values = rng.sample(range(1000, 9999), 6)
-    commits = [f"echo {value} > part{at}.txt && git add -A && git commit -q -m 'Add part {at}'" for at, value in
-               enumerate(values[:4])]  # fmt: skip
+    commits = [
+        f"echo {value} > part{at}.txt && git add -A && git commit -q -m 'Add part {at}'"
+        for at, value in enumerate(values[:4])
+    ]
     if level == 1:
         setup = [START, *commits, "git reset -q --hard HEAD~2"]
         prompt = (
@@ -30,11 +32,17 @@ def make(rng: random.Random, level: int) -> Case:
         )
         solution = "cd /work && git reset -q --hard $(git reflog --format=%H | sed -n 2p)"
         checks = [
-            Check("main has the four commits", f"{PLAIN} && git log --format=%s main | cat",
-                  "\n".join(f"Add part {at}" for at in (3, 2, 1, 0))),
-            Check("the parts are there", f"{PLAIN} && git status --porcelain && cat part*.txt",
-                  "\n".join(map(str, values[:4]))),
-        ]  # fmt: skip
+            Check(
+                "main has the four commits",
+                f"{PLAIN} && git log --format=%s main | cat",
+                "\n".join(f"Add part {at}" for at in (3, 2, 1, 0)),
+            ),
+            Check(
+                "the parts are there",
+                f"{PLAIN} && git status --porcelain && cat part*.txt",
+                "\n".join(map(str, values[:4])),
+            ),
+        ]
     elif level == 2:
         setup = [START, *commits[:2], "git branch feature", *commits[2:4]]
         prompt = (
@@ -44,12 +52,21 @@ def make(rng: random.Random, level: int) -> Case:
         )
         solution = "cd /work && git branch -f feature main && git reset -q --hard HEAD~2"
         checks = [
-            Check("main is as before", f"{PLAIN} && git log --format=%s main | cat", "Add part 1\nAdd part 0"),
-            Check("feature has them", f"{PLAIN} && git log --format=%s feature | cat",
-                  "\n".join(f"Add part {at}" for at in (3, 2, 1, 0))),
-            Check("main is checked out and clean", f"{PLAIN} && git rev-parse --abbrev-ref HEAD && git status --porcelain",
-                  "main", guards=True),
-        ]  # fmt: skip
+            Check(
+                "main is as before", f"{PLAIN} && git log --format=%s main | cat", "Add part 1\nAdd part 0"
+            ),
+            Check(
+                "feature has them",
+                f"{PLAIN} && git log --format=%s feature | cat",
+                "\n".join(f"Add part {at}" for at in (3, 2, 1, 0)),
+            ),
+            Check(
+                "main is checked out and clean",
+                f"{PLAIN} && git rev-parse --abbrev-ref HEAD && git status --porcelain",
+                "main",
+                guards=True,
+            ),
+        ]
     else:
         secret = f"token-{rng.getrandbits(64):016x}"
         commits[1] += f" && echo {secret} > .secret && git add -A && git commit -q --amend --no-edit"
@@ -64,12 +81,20 @@ def make(rng: random.Random, level: int) -> Case:
             ">/dev/null 2>&1; rm -rf .git/refs/original && git reflog expire --expire=now --all && git gc -q --prune=now"
         )
         checks = [
-            Check("the password is nowhere",
-                  f"{PLAIN} && git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | "
-                  f"grep blob | cut -d' ' -f1 | xargs -n1 git cat-file -p | grep -c {secret}; ls .secret 2>/dev/null",
-                  "0"),
-            Check("the messages stay", f"{PLAIN} && git log --format=%s main | cat",
-                  "\n".join(f"Add part {at}" for at in (3, 2, 1, 0)), guards=True),
-            Check("the files stay", "cd /work && cat part*.txt", "\n".join(map(str, values[:4])), guards=True),
-        ]  # fmt: skip
+            Check(
+                "the password is nowhere",
+                f"{PLAIN} && git cat-file --batch-all-objects --batch-check='%(objectname) %(objecttype)' | "
+                f"grep blob | cut -d' ' -f1 | xargs -n1 git cat-file -p | grep -c {secret}; ls .secret 2>/dev/null",
+                "0",
+            ),
+            Check(
+                "the messages stay",
+                f"{PLAIN} && git log --format=%s main | cat",
+                "\n".join(f"Add part {at}" for at in (3, 2, 1, 0)),
+                guards=True,
+            ),
+            Check(
+                "the files stay", "cd /work && cat part*.txt", "\n".join(map(str, values[:4])), guards=True
+            ),
+        ]
     return Case(prompt=prompt, files={}, checks=tuple(checks), solution=solution, setup=" && ".join(setup))

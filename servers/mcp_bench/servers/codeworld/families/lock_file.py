@@ -66,17 +66,27 @@ def make(rng: random.Random, level: int) -> Case:
         prompt=(
             "/work/index.json has the versions of some packages, and for each version the versions of others that it allows. "
             "/work/wanted.json has what a program needs directly. The newest versions do not agree with each other. Write "
-            "/work/lock.txt so that:\n- " + "\n- ".join(rules) + "\nAny lock that keeps these rules is right. Leave the other files as they are."
+            "/work/lock.txt so that:\n- "
+            + "\n- ".join(rules)
+            + "\nAny lock that keeps these rules is right. Leave the other files as they are."
         ),
         files=files,
         checks=(
-            Check("the lock keeps the rules", "head -c 5000 /work/lock.txt", "",
-                  judge=lambda printed: _wrong(printed, index, wanted, forbidden)),
-            Check("the other files are unchanged", f"cat {' '.join(f'/work/{name}' for name in sorted(files))}",
-                  "".join(files[name] for name in sorted(files)), guards=True),
+            Check(
+                "the lock keeps the rules",
+                "head -c 5000 /work/lock.txt",
+                "",
+                judge=lambda printed: _wrong(printed, index, wanted, forbidden),
+            ),
+            Check(
+                "the other files are unchanged",
+                f"cat {' '.join(f'/work/{name}' for name in sorted(files))}",
+                "".join(files[name] for name in sorted(files)),
+                guards=True,
+            ),
         ),
         solution=f"cd /work && python3 - <<'PY'\n{solve}PY",
-    )  # fmt: skip
+    )
 
 
 def _drawn(rng: random.Random, level: int) -> tuple[Index, dict[str, list[str]], frozenset[tuple[str, str]]]:

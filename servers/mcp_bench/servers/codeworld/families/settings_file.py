@@ -81,14 +81,19 @@ def make(rng: random.Random, level: int) -> Case:
     settings = {"port": port, "routes": routes}
     paths, long = [f"/{word}", "/nothing"], f"/files/{'x' * 30}"
     if level >= 2:
-        asked += [f"every answer has the header {header}: {value}", f"everything below /{other}/ is answered with 202 and the "
-                  f"text {other}"]  # fmt: skip
+        asked += [
+            f"every answer has the header {header}: {value}",
+            f"everything below /{other}/ is answered with 202 and the text {other}",
+        ]
         routes.append({"path": f"/{other}/", "text": other, "status": 202, "prefix": True})  # type: ignore[dict-item]
         settings["headers"] = {header: value}
         paths += [f"/{other}/a", f"/{other}/b/c"]
     if level >= 3:
-        asked += ["paths may have up to 64 characters", f"but /{other}/special is answered with 200 and the text special",
-                  "everything below /files/ is answered with 200 and the text file"]  # fmt: skip
+        asked += [
+            "paths may have up to 64 characters",
+            f"but /{other}/special is answered with 200 and the text special",
+            "everything below /files/ is answered with 200 and the text file",
+        ]
         routes.insert(0, {"path": f"/{other}/special", "text": "special"})
         routes.append({"path": "/files/", "text": "file", "prefix": True})  # type: ignore[dict-item]
         settings["limits"] = {"path_characters": 64}
@@ -117,9 +122,14 @@ def make(rng: random.Random, level: int) -> Case:
         ),
         files={"server.py": SERVER, "settings.json": broken + "\n"},
         checks=(
-            Check("the server answers as asked", "python3 -I /check/ask.py", "\n".join(expected), seconds=30,
-                  files={"ask.py": code}),
+            Check(
+                "the server answers as asked",
+                "python3 -I /check/ask.py",
+                "\n".join(expected),
+                seconds=30,
+                files={"ask.py": code},
+            ),
             Check("server.py is unchanged", "cat /work/server.py", SERVER, guards=True),
         ),
         solution=f"cat > /work/settings.json <<'EOF'\n{json.dumps(settings, indent=2)}\nEOF",
-    )  # fmt: skip
+    )

@@ -82,10 +82,15 @@ def make(rng: random.Random, level: int) -> Case:
         files={"shop.sql": script},
         checks=(
             answer_check(found),
-            Check("the database has all orders", "python3 -I -c \"import sqlite3; print(sqlite3.connect('/work/shop.db')"
-                  ".execute('SELECT count(*) FROM orders').fetchone()[0])\"", "200", guards=True),
+            Check(
+                "the database has all orders",
+                "python3 -I -c \"import sqlite3; print(sqlite3.connect('/work/shop.db')"
+                ".execute('SELECT count(*) FROM orders').fetchone()[0])\"",
+                "200",
+                guards=True,
+            ),
         ),
         solution=f"cd /work && python3 - > answer.txt <<'PY'\n{code}\nPY",
         setup="python3 -c \"import sqlite3; d = sqlite3.connect('shop.db'); d.executescript(open('shop.sql').read()); "
         'd.commit()" && rm shop.sql',
-    )  # fmt: skip
+    )

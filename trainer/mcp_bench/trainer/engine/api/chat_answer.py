@@ -26,9 +26,15 @@ class Reply:
     """What ends a stream."""
 
     def __init__(
-        self, loaded: Loaded, asked: ChatRequest, prompt: Sequence[int], *, opened: bool, token_ids: bool,
+        self,
+        loaded: Loaded,
+        asked: ChatRequest,
+        prompt: Sequence[int],
+        *,
+        opened: bool,
+        token_ids: bool,
         version: str | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Begin an answer.
 
         Args:

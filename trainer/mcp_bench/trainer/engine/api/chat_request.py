@@ -13,8 +13,13 @@ from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.sampling import Sampling
 
 EXTENSIONS = (
-    "top_k", "min_p", "repetition_penalty", "seed", "chat_template_kwargs", "return_token_ids",
-)  # fmt: skip
+    "top_k",
+    "min_p",
+    "repetition_penalty",
+    "seed",
+    "chat_template_kwargs",
+    "return_token_ids",
+)
 """What requests of the other APIs may have besides, by the names of the chat API."""
 
 

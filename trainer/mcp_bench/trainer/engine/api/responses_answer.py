@@ -133,11 +133,16 @@ class ResponsesReply(Reply):
     @property
     def _head(self) -> dict[str, Any]:
         return {
-            "id": f"resp_{self._id}", "object": "response", "created_at": self._created,
-            "model": self._asked.model, "error": None, "incomplete_details": None,
+            "id": f"resp_{self._id}",
+            "object": "response",
+            "created_at": self._created,
+            "model": self._asked.model,
+            "error": None,
+            "incomplete_details": None,
             "parallel_tool_calls": self._asked.parallel_tool_calls is not False,
-            "tool_choice": "auto", "tools": [],
-        }  # fmt: skip
+            "tool_choice": "auto",
+            "tools": [],
+        }
 
     def _place(self, item: Item) -> dict[str, Any]:
         part = "content_index" if item["type"] == "message" else "summary_index"

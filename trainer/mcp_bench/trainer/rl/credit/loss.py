@@ -34,9 +34,14 @@ class Clipping:
 
 
 def policy_loss(
-    logprobs: Tensor, sampled: Tensor, advantages: Tensor, rows: Tensor, *, surrogate: Surrogate = "clip",
+    logprobs: Tensor,
+    sampled: Tensor,
+    advantages: Tensor,
+    rows: Tensor,
+    *,
+    surrogate: Surrogate = "clip",
     clipping: Clipping | None = None,
-) -> Tensor:  # fmt: skip
+) -> Tensor:
     """Return the loss of each token by its advantage.
 
     Args:

@@ -20,8 +20,11 @@ def data(rng: Random, part: str, settings: dict[str, Any]) -> dict[str, bytes]:
         rows.append((*when, *flight, *way, late, late + rng.randint(-15, 30)))
     winds = [
         (origin, month, day, hour, rng.randint(0, 40))
-        for origin in ORIGINS for month in range(1, 13) for day in range(1, 29) for hour in range(5, 24, 3)
-    ]  # fmt: skip
+        for origin in ORIGINS
+        for month in range(1, 13)
+        for day in range(1, 29)
+        for hour in range(5, 24, 3)
+    ]
     built = [(plane, rng.choice(MAKERS), rng.randint(1985, 2013)) for plane in planes]
     text = "\n".join(
         [
