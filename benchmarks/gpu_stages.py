@@ -281,10 +281,10 @@ class Stages:
         This is all that knows how a model is served and asked.
         """
         from mcp_bench.servers.registry import load
-        from mcp_bench.trainer.loop.measuring import served, tasks
-        from mcp_bench.trainer.loop.recordings import record
-        from mcp_bench.trainer.loop.scores import scores_by_group
-        from mcp_bench.trainer.loop.settings import TrialSettings
+        from mcp_bench.trainer.trial.measuring import served, tasks
+        from mcp_bench.trainer.trial.recordings import record
+        from mcp_bench.trainer.trial.scores import scores_by_group
+        from mcp_bench.trainer.trial.settings import TrialSettings
 
         levels, most = ((1,), 1) if self.tiny else ((1, 2, 3), 40)
         groups: dict[str, str] = {}

@@ -52,7 +52,7 @@ def test_folders_import_one_way(folder: str) -> None:
             assert module.split(".")[1] in below, f"{file.relative_to(ROOT)} imports {module}"
 
 
-@pytest.mark.parametrize("folder", ["recorder", "bridge"])
+@pytest.mark.parametrize("folder", ["servers", "recorder", "bridge", "trainer"])
 def test_rooms_are_in_the_order_of_the_table(folder: str) -> None:
     base = ROOT / folder / "mcp_bench" / folder
     floors = {room: floor for floor, of_row in enumerate(rows(folder)) for room in of_row}
@@ -62,9 +62,17 @@ def test_rooms_are_in_the_order_of_the_table(folder: str) -> None:
         for file in (base / room).rglob("*.py"):
             for module in imported(file):
                 parts = module.split(".")
-                if parts[1] != folder or parts[2] not in floors or parts[2] == room:
+                if parts[1] != folder or parts[2:3] in ([], [room]) or parts[2] not in floors:
                     continue
                 assert floors[parts[2]] <= floors[room], f"{file.relative_to(ROOT)} imports {module}"
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_files_are_short_and_formatted(folder: str) -> None:
+    for file in (ROOT / folder / "mcp_bench").rglob("*.py"):
+        text = file.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, file
+        assert "fmt: skip" not in text, file
 
 
 def test_no_sandbox_knows_on_which_machine_it_is_started() -> None:

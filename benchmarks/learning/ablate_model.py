@@ -15,11 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mcp_bench.trainer.folders import Outcome, once
-from mcp_bench.trainer.loop.commands import run
 from mcp_bench.trainer.loop.folder import LoopFolder
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import scores
+from mcp_bench.trainer.trial.commands import run
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import scores
 
 FIRST_ATTEMPTED, FIRST_MEASURED = 200, 500
 """Numbers of the first task of each family; the demo trains on those from 0."""

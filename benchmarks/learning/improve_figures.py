@@ -32,10 +32,10 @@ from ablate_model import numbered
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
-from mcp_bench.trainer.loop.commands import MODULE, FruitlessStepError, run
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.trial.commands import MODULE, FruitlessStepError, run
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 BENCHMARK = "saasworld"
 ARMS = {

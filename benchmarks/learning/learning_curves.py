@@ -24,13 +24,13 @@ from typing import Any
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.folders import Outcome, once
-from mcp_bench.trainer.loop.commands import export
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import SPLITS, scores_by_group
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.loop.training import train_model
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.trial.commands import export
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recipe import trial_recipe
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import MEASURED, scores_by_group
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 BENCHMARK, LEVEL = "saasworld", "level-1"
 FIRST_DEV = 500
@@ -112,7 +112,7 @@ class Curves:
             found: Outcome = {}
             port = folder / f"{decoding}.port"
             with served(Path(trained["model"]), f"{folder.name}-{decoding}", port, settings) as endpoint:
-                for split, ids in zip(SPLITS, (self.dev, self.test), strict=True):
+                for split, ids in zip(MEASURED, (self.dev, self.test), strict=True):
                     named = tasks(BENCHMARK, ids, options.jobs)
                     run = record(folder / f"{decoding}-{split}.begun", [*endpoint, *named])
                     found[split] = scores_by_group(run, trained["tasks"])
@@ -128,7 +128,7 @@ def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
             (split, group)
             for cell in found.values()
             for one in cell
-            for split in SPLITS
+            for split in MEASURED
             for group in one[split]["groups"]
         }
     )

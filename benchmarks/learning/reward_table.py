@@ -34,13 +34,13 @@ from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import Outcome, once
-from mcp_bench.trainer.loop.commands import FruitlessStepError, export
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import flips, scores
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.loop.training import learn_online, make_base, train_model
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.trial.commands import FruitlessStepError, export
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recipe import trial_recipe
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import flips, scores
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 BENCHMARK = "saasworld"
 FAMILIES = (

@@ -23,8 +23,8 @@ from statistics import fmean
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.serving import serve
+from mcp_bench.trainer.trial.recordings import record
 
 OWN = "torch"
 ENGINES = (OWN, "vllm", "llama.cpp")

@@ -17,7 +17,7 @@ from mcp_bench.bridge.cli.root import root
 from mcp_bench.bridge.interactive.control import environment
 from mcp_bench.bridge.interactive.paths import RefereePaths
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop import commands
+from mcp_bench.trainer.trial import commands
 from tests.support.bench_commands import Bench
 
 pytestmark = pytest.mark.system

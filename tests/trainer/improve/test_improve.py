@@ -18,8 +18,8 @@ from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.improve import improve
 from mcp_bench.trainer.improve.folder import Arm
 from mcp_bench.trainer.improve.recordings import Recordings
-from mcp_bench.trainer.loop import commands
-from mcp_bench.trainer.loop.recordings import RunStoppedError
+from mcp_bench.trainer.trial import commands
+from mcp_bench.trainer.trial.recordings import RunStoppedError
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.forked import module_command
 from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing

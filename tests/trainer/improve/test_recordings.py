@@ -30,9 +30,9 @@ from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordi
 from mcp_bench.trainer.improve.report import summary
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
-from mcp_bench.trainer.loop import commands
-from mcp_bench.trainer.loop import recordings as loop_recordings
-from mcp_bench.trainer.loop.measuring import Endpoint
+from mcp_bench.trainer.trial import commands
+from mcp_bench.trainer.trial import recordings as step_recordings
+from mcp_bench.trainer.trial.measuring import Endpoint
 from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
@@ -214,7 +214,7 @@ def test_a_feedback_session_that_the_hours_end_is_no_proposal(
             proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)
     else:
         assert proposals.propose(ImproveFolder(tmp_path), settings, 1, **given)["action"] == "none"
-    assert loop_recordings.given(asked[0], "--isolation") == ["--isolation", "uid"]
+    assert step_recordings.given(asked[0], "--isolation") == ["--isolation", "uid"]
     assert "--require-isolation=uid" in asked[0] and "300" not in asked[0]
 
 
@@ -235,7 +235,7 @@ def test_a_dead_engine_says_nothing_about_the_weights(
         return {"run": "run_x", "stopped": True, "stopped_by": "20 episodes in a row were invalid"}
 
     monkeypatch.setattr(recordings_module, "served", served)
-    monkeypatch.setattr(recordings_module, "record", partial(loop_recordings.record, run_command=stopped))
+    monkeypatch.setattr(recordings_module, "record", partial(step_recordings.record, run_command=stopped))
     folder = ImproveFolder(tmp_path)
     folder.recipe.write_text(yaml.safe_dump({"model": {"base": "/base"}}))
     settings = SETTINGS.model_copy(update={"recipe": "mine.yaml"})

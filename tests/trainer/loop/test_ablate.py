@@ -16,8 +16,10 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.trainer.ablation.table import print_result
 from mcp_bench.trainer.ablation.verdict import result, verdict
 from mcp_bench.trainer.cli.ablate import ablate
-from mcp_bench.trainer.loop.scores import scores
+from mcp_bench.trainer.trial.scores import scores
 from tests.support.bench_commands import Bench
+from tests.support.recorded import Episode, planned
+from tests.support.recorded import record as recorded
 
 pytestmark = pytest.mark.system
 
@@ -74,15 +76,19 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
-    # the oracle reports its drop rate in place of a model name
-    drops = {"high": 0.001, "random": 0.999, "low": 1}
+
+    def measured(model: str, partial: float) -> dict[str, Any]:
+        folder, _ = recorded([(planned(task), Episode(partial=partial)) for task in "abc"], model=model)
+        return scores(folder.id)
+
+    grades = {"high": 1.0, "random": 0.5, "low": 0.0}
     arms: dict[str, Any] = {
         name: {
-            "model": f"drop={drop:g}",
+            "model": name,
             "rows": 4,
-            "seeds": [scores(record(drop, DEV)) for _ in range(2 if name == "low" else 1)],
+            "seeds": [measured(name, partial) for _ in range(2 if name == "low" else 1)],
         }
-        for name, drop in drops.items()
+        for name, partial in grades.items()
     }
     arms["high"]["seeds"] *= 2
     arms["random"]["seeds"] *= 2

@@ -21,11 +21,11 @@ from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.report import sections
-from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
 from mcp_bench.trainer.loop.turns import run_loop
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.recipe import trial_recipe
+from mcp_bench.trainer.trial.scores import scores_by_group
 from tests.support.bench_commands import Bench
 from tests.support.interrupted import interrupted
 

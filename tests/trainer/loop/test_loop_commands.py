@@ -14,14 +14,15 @@ import pytest
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop import commands, training
-from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.settings import task_ids
+from mcp_bench.trainer.loop import training
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.loop.torchrun import launcher
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial import commands
+from mcp_bench.trainer.trial.commands import FruitlessStepError, StepFailedError, run
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.tasks import task_ids
 from tests.support.bench_commands import ROOT_MODULE
 from tests.support.engines import RAY_STAND_IN
 from tests.support.forked import module_command
@@ -40,7 +41,7 @@ with open({fifo!r}, "w") as output:
     print("once" if again is None else "twice", file=output)
 """
 LOOP = """
-from mcp_bench.trainer.loop.commands import run
+from mcp_bench.trainer.trial.commands import run
 run(["x"], launcher=["-c", {child!r}])
 """
 

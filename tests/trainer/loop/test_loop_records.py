@@ -15,11 +15,12 @@ import pytest
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.trainer.loop import measuring, steps
+from mcp_bench.trainer.loop import steps
 from mcp_bench.trainer.loop.folder import LoopFolder
-from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
+from mcp_bench.trainer.trial import measuring
+from mcp_bench.trainer.trial.recordings import record
 from tests.support import recorded
 from tests.support.recorded import Episode, planned
 

@@ -18,9 +18,9 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
-from mcp_bench.trainer.loop.scores import flips, scores
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.trial.scores import flips, scores
 from tests.support.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 

@@ -16,10 +16,10 @@ from click.testing import CliRunner, Result
 
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
 from mcp_bench.trainer.cli.train import train
-from mcp_bench.trainer.loop.commands import MODULE
 from mcp_bench.trainer.preference.train import make_ready
 from mcp_bench.trainer.preference.trainers import attempt_rows
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.commands import MODULE
 from tests.support.recorded import Episode, planned, record
 from tests.support.training.short_training import NAMES, curve, rows, save_tokenizer, settings, write_rows
 

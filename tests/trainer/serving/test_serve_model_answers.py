@@ -23,9 +23,9 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer import supervised_process
 from mcp_bench.trainer.engine.app import make_app
 from mcp_bench.trainer.engine.load import load
-from mcp_bench.trainer.loop.measuring import served
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve, server
+from mcp_bench.trainer.trial.measuring import served
+from mcp_bench.trainer.trial.settings import TrialSettings
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import (
     BROKEN_CALL,

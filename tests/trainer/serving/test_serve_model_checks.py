@@ -18,7 +18,6 @@ from starlette.testclient import TestClient
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.serve_model import serve_model
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve as serving
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import Checkpoint, read_checkpoint
@@ -26,6 +25,7 @@ from mcp_bench.trainer.serving.engines import Capacity, Engine, Listening, comma
 from mcp_bench.trainer.serving.families import Parsers, choose_parsers, with_tools
 from mcp_bench.trainer.serving.require_key import VARIABLE, RequireKey
 from mcp_bench.trainer.serving.server import claim_port
+from mcp_bench.trainer.trial.settings import TrialSettings
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save
 from tests.support.training.tiny_llama import tiny_llama

@@ -11,10 +11,10 @@ import pytest
 from openai import OpenAI
 
 from mcp_bench.trainer.loop.folder import LoopFolder
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import scores_by_group
 from mcp_bench.trainer.serving import serve
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import scores_by_group
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import (
     QUESTION,

@@ -20,12 +20,12 @@ from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
 from mcp_bench.trainer.folders import Outcome, once
-from mcp_bench.trainer.loop.commands import export, run
-from mcp_bench.trainer.loop.measuring import model_name, served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.loop.training import make_base, train_model
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.commands import export, run
+from mcp_bench.trainer.trial.measuring import model_name, served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import scores
 
 Report = Callable[[str], object]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import PositiveInt
 
-from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 COHORTS = ("high", "random", "low")
 """The best, any, and the worst attempts at each task; see recorder.curation.cohort."""

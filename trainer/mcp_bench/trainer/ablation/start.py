@@ -15,8 +15,8 @@ from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
 from mcp_bench.trainer.folders import locked, new_folder, stored_settings
-from mcp_bench.trainer.loop.settings import task_ids
-from mcp_bench.trainer.loop.trial_recipe import trial_recipe
+from mcp_bench.trainer.trial.recipe import trial_recipe
+from mcp_bench.trainer.trial.tasks import task_ids
 
 SETTINGS = "ablation.json"
 

@@ -10,7 +10,7 @@ from mcp_bench.recorder.scores.comparison import compare
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.trainer.ablation.settings import COHORTS
 from mcp_bench.trainer.loop.gate import MOST_INVALID
-from mcp_bench.trainer.loop.scores import SCORES, episodes_of
+from mcp_bench.trainer.trial.scores import SCORES, episodes_of
 
 Arm = Mapping[str, Any]
 """A cohort: the common `model` name, and for each of `seeds` the scores and their `run`."""

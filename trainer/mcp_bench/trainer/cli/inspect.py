@@ -112,8 +112,9 @@ def inspect(
     limit_spinning()
     from mcp_bench.trainer.inspection.inspect import inspect as compare
     from mcp_bench.trainer.inspection.page import sections, summary
-    from mcp_bench.trainer.loop.settings import TrialSettings, task_ids
     from mcp_bench.trainer.rows import read_rows
+    from mcp_bench.trainer.trial.settings import TrialSettings
+    from mcp_bench.trainer.trial.tasks import task_ids
 
     settings = None
     if dev is not None:

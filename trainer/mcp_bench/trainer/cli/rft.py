@@ -45,11 +45,11 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     recipe is what learns: the model that made the attempts, or the one that it was trained from.
     """
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.trainer.loop.commands import export
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.start import check, new_folder
+    from mcp_bench.trainer.trial.commands import export
 
     if choices["resume"] is not None:
         run(ctx, "sft", data=(), **choices)

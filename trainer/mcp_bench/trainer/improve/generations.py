@@ -20,7 +20,7 @@ from mcp_bench.trainer.improve.proposals import propose, refusals
 from mcp_bench.trainer.improve.recordings import BudgetSpentError, Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
-from mcp_bench.trainer.loop.recordings import RunStoppedError
+from mcp_bench.trainer.trial.recordings import RunStoppedError
 
 Report = Callable[[str], object]
 ROUNDS = 2

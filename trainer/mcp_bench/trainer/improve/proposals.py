@@ -39,9 +39,9 @@ from mcp_bench.trainer.improve.recordings import (
     spent_by,
 )
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop import commands
-from mcp_bench.trainer.loop.recordings import given
-from mcp_bench.trainer.loop.scores import episodes_of
+from mcp_bench.trainer.trial import commands
+from mcp_bench.trainer.trial.recordings import given
+from mcp_bench.trainer.trial.scores import episodes_of
 
 PROMPT = """\
 Another agent works on tasks of the benchmark {benchmark} with tools. You make it better.

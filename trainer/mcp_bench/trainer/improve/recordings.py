@@ -19,12 +19,12 @@ from mcp_bench.trainer.folders import Outcome, once, read_step
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import StepFailedError, run
-from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
-from mcp_bench.trainer.loop.recordings import RunStoppedError, begun_since, record
-from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.trial.commands import StepFailedError, run
+from mcp_bench.trainer.trial.measuring import Endpoint, model_name, served, tasks
+from mcp_bench.trainer.trial.recordings import RunStoppedError, begun_since, record
+from mcp_bench.trainer.trial.scores import episodes_of
 
 SEEDS = {"train": 0, "gate": 100_000, "confirm": 200_000, "test": 300_000, "probe": 400_000}
 """Added to the seed, so that no world is met twice. Both sides of a comparison have the same ones."""

@@ -13,7 +13,7 @@ from pydantic import (
 )
 
 from mcp_bench.trainer.improve.policy import Kind
-from mcp_bench.trainer.loop.settings import TrialSettings
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 
 class Budget(BaseModel):

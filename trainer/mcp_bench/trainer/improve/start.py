@@ -24,12 +24,12 @@ from mcp_bench.trainer.improve.policy import check_policy
 from mcp_bench.trainer.improve.proposals import feedback_options, store_candidates
 from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
-from mcp_bench.trainer.loop.commands import run
-from mcp_bench.trainer.loop.measuring import LOOPBACK, tasks
-from mcp_bench.trainer.loop.recordings import RAY, refuse_own
-from mcp_bench.trainer.loop.settings import SPLITS, as_given, task_ids
-from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.commands import run
+from mcp_bench.trainer.trial.measuring import LOOPBACK, tasks
+from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
+from mcp_bench.trainer.trial.recordings import RAY, refuse_own
+from mcp_bench.trainer.trial.tasks import SPLITS, as_given, task_ids
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""

@@ -11,11 +11,11 @@ from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.improve.settings import ImproveSettings
-from mcp_bench.trainer.loop.commands import FruitlessStepError, export
-from mcp_bench.trainer.loop.scores import episodes_of
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, train_model
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rl.folder import RLFolder
+from mcp_bench.trainer.trial.commands import FruitlessStepError, export
+from mcp_bench.trainer.trial.scores import episodes_of
 
 
 def train(

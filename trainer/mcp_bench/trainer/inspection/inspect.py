@@ -13,14 +13,14 @@ from mcp_bench.trainer.data import Example, prepare
 from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.inspection.predictions import Predictions, compare
 from mcp_bench.trainer.inspection.weights import Change, changes
-from mcp_bench.trainer.loop.measuring import served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import flips, scores_by_group
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.rows import Row, read_rows
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.sft.run_folder import digest
+from mcp_bench.trainer.trial.measuring import served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import flips, scores_by_group
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 Report = Callable[[str], None]
 

@@ -32,8 +32,8 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.report_training import training
-from mcp_bench.trainer.loop.scores import SPLITS
 from mcp_bench.trainer.loop.stored_turn import Turn, stored_turns
+from mcp_bench.trainer.trial.scores import MEASURED
 
 KINDS: tuple[Literal["partial", "strict"], ...] = ("partial", "strict")
 PARTS = (("groups", "group of tasks"), ("families", "family of tasks"))
@@ -75,7 +75,7 @@ def _summary(most: int, measured: Sequence[Turn], fruitless: Sequence[Turn]) -> 
         "reported only."
     ]
     ends = (base,) if best is base else (base, best)
-    splits = [split for split in SPLITS if split in base.scores]
+    splits = [split for split in MEASURED if split in base.scores]
     facts = [
         Fact(
             f"{kind} on {split}",
@@ -123,13 +123,13 @@ def _changes(changed: Sequence[Turn], measured: Sequence[Turn]) -> list[Section]
         return []
     charts = [
         _flip_chart(split, [turn for turn in changed if split in turn.changes], measured)
-        for split in SPLITS
+        for split in MEASURED
         if split in changed[0].changes
     ]
     flips: list[list[Cell]] = [
         [turn.name, split, task, words]
         for turn in changed
-        for split in SPLITS
+        for split in MEASURED
         for way, words in DIRECTIONS.items()
         for task in turn.changes.get(split, {}).get(way, ())
     ]
@@ -174,7 +174,7 @@ def _parts(measured: Sequence[Turn]) -> list[Section]:
     for key, noun in PARTS:
         charts = [
             _part_chart(split, key, noun, base, last)
-            for split in SPLITS
+            for split in MEASURED
             if len(last.scores.get(split, {}).get(key, ())) > 1
         ]
         if charts:

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide, score
 from mcp_bench.servers.sanitize import sanitize_line
-from mcp_bench.trainer.loop.scores import SPLITS
+from mcp_bench.trainer.trial.scores import MEASURED
 
 
 def print_scores(histories: Sequence[dict[str, Any]]) -> None:
@@ -46,7 +46,7 @@ def _groups(histories: Iterable[dict[str, Any]]) -> list[tuple[str, str]]:
     found = [
         {
             (split, group)
-            for split in SPLITS
+            for split in MEASURED
             if split in history["base"]
             for group in history["base"][split]["groups"]
         }

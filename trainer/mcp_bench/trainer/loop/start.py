@@ -11,10 +11,11 @@ from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.loop.folder import LoopFolder
-from mcp_bench.trainer.loop.recordings import refuse_own
-from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, SPLITS, LoopSettings, as_given, task_ids
-from mcp_bench.trainer.loop.trial_recipe import as_measured, trial_recipe
+from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
+from mcp_bench.trainer.trial.recordings import refuse_own
+from mcp_bench.trainer.trial.tasks import SPLITS, as_given, task_ids
 
 
 def begin(

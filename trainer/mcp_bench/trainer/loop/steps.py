@@ -12,14 +12,14 @@ from typing import Any
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.folders import Outcome
-from mcp_bench.trainer.loop.commands import FruitlessStepError, export
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import too_many_invalid
-from mcp_bench.trainer.loop.measuring import Endpoint, model_name, served, tasks
-from mcp_bench.trainer.loop.recordings import record
-from mcp_bench.trainer.loop.scores import SPLITS, flips, scores, scores_by_group
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.training import NothingTrainedError, learn_online, make_base, train_model
+from mcp_bench.trainer.trial.commands import FruitlessStepError, export
+from mcp_bench.trainer.trial.measuring import Endpoint, model_name, served, tasks
+from mcp_bench.trainer.trial.recordings import record
+from mcp_bench.trainer.trial.scores import MEASURED, flips, scores, scores_by_group
 
 
 class Steps:
@@ -105,7 +105,7 @@ class Steps:
         """Record the model on `dev` and `test`, greedily, through the same wire as any agent."""
         found: Outcome = {"model": str(model)}
         with self._served(turn, "measure", model) as endpoint:
-            for split, ids in zip(SPLITS, (self.settings.dev, self.settings.test), strict=True):
+            for split, ids in zip(MEASURED, (self.settings.dev, self.settings.test), strict=True):
                 if ids:
                     # a step of its own: a loop that was stopped during `test` does not measure `dev` again
                     found[split] = self.folder.step(
@@ -139,7 +139,7 @@ class Steps:
         """Return the changes on each split between two measurements."""
         return {
             split: flips(before[split]["run"], after[split]["run"])
-            for split in SPLITS
+            for split in MEASURED
             if split in before and split in after
         }
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.loop.folder import LoopFolder
-from mcp_bench.trainer.loop.scores import SPLITS
+from mcp_bench.trainer.trial.scores import MEASURED
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Turn:
     @property
     def scores(self) -> dict[str, Any]:
         """Scores by split; empty before the model was measured."""
-        return {split: found for split, found in (self.measure or {}).items() if split in SPLITS}
+        return {split: found for split, found in (self.measure or {}).items() if split in MEASURED}
 
     @property
     def changes(self) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.trainer.folders import Outcome, read_step
-from mcp_bench.trainer.loop.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.loop.torchrun import launcher
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.rl.folder import RLFolder
 from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.trial.commands import FruitlessStepError, StepFailedError, run
 
 
 class NothingTrainedError(FruitlessStepError):

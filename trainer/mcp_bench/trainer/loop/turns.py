@@ -9,10 +9,10 @@ from typing import Any
 from mcp_bench.trainer.folders import Outcome, locked
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.gate import verdict
-from mcp_bench.trainer.loop.scores import SPLITS
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.scores import MEASURED
 
 Report = Callable[[str], object]
 
@@ -124,7 +124,7 @@ def _gate(best: Outcome, measured: Outcome, changed: Outcome) -> Outcome:
 def _line(measured: Outcome) -> str:
     return ", ".join(
         f"{split} partial {_number(measured[split]['partial'])}, strict {_number(measured[split]['strict'])}"
-        for split in SPLITS
+        for split in MEASURED
         if split in measured
     )
 

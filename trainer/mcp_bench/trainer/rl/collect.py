@@ -17,15 +17,15 @@ from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.folders import once
-from mcp_bench.trainer.loop.measuring import tasks as task_arguments
-from mcp_bench.trainer.loop.recorder import Recorder
-from mcp_bench.trainer.loop.recordings import record
 from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.credit.conversation import read_conversation
 from mcp_bench.trainer.rl.credit.tokens import make_rows, read_sampled
 from mcp_bench.trainer.rl.folder import RunSettings
 from mcp_bench.trainer.rl.policy_server import Endpoint
 from mcp_bench.trainer.rl.settings import RL
+from mcp_bench.trainer.trial.measuring import tasks as task_arguments
+from mcp_bench.trainer.trial.recorder import Recorder
+from mcp_bench.trainer.trial.recordings import record
 
 TRAIN = "train"
 APIS = ("chat-completions", "responses", "anthropic-messages")

@@ -19,9 +19,6 @@ from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.app import Policy
 from mcp_bench.trainer.folders import locked, once
-from mcp_bench.trainer.loop.measuring import model_name
-from mcp_bench.trainer.loop.recorder import Recorder
-from mcp_bench.trainer.loop.scores import scores
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rl.collect import Rollouts
 from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt, Weighted
@@ -35,6 +32,9 @@ from mcp_bench.trainer.rl.together import several
 from mcp_bench.trainer.rl.trackers import Track
 from mcp_bench.trainer.rl.vllm_engine import with_engine
 from mcp_bench.trainer.sft.model import save_result
+from mcp_bench.trainer.trial.measuring import model_name
+from mcp_bench.trainer.trial.recorder import Recorder
+from mcp_bench.trainer.trial.scores import scores
 
 Report = Callable[[str], object]
 RolledOut = tuple[list[Attempt], list[Weighted], float]

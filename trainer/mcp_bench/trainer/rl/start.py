@@ -11,8 +11,6 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import ROLES
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.folders import new_folder, refuse_used
-from mcp_bench.trainer.loop.recordings import given, refuse_own
-from mcp_bench.trainer.loop.settings import listed, task_ids
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import can_learn
@@ -21,6 +19,8 @@ from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+from mcp_bench.trainer.trial.recordings import given, refuse_own
+from mcp_bench.trainer.trial.tasks import listed, task_ids
 
 
 def begin(

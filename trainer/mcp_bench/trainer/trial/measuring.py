@@ -11,10 +11,10 @@ from pathlib import Path
 from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop.settings import TrialSettings
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 from mcp_bench.trainer.serving_defaults import CLIENT_KEY
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 1800.0

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from mcp_bench.bridge.cli.settings_files import NO_FILES
-from mcp_bench.trainer.loop.commands import StepFailedError, interrupt_later, printed_document
 from mcp_bench.trainer.supervised_process import SupervisedProcess
+from mcp_bench.trainer.trial.commands import StepFailedError, interrupt_later, printed_document
 
 MODULE = "mcp_bench.bridge.cli.recorder"
 

@@ -14,9 +14,9 @@ import pytest
 from mcp_bench.bridge.cli import recorder as recorder_process
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.loop.commands import StepFailedError
-from mcp_bench.trainer.loop.recorder import Recorder
-from mcp_bench.trainer.loop.recordings import record
+from mcp_bench.trainer.trial.commands import StepFailedError
+from mcp_bench.trainer.trial.recorder import Recorder
+from mcp_bench.trainer.trial.recordings import record
 
 pytestmark = pytest.mark.system
 
@@ -25,7 +25,7 @@ ASKED = ("--agent", "oracle", "--jobs", "1")
 # records with a stand-in that reports when it can be interrupted, and how many interrupts it got
 INTERRUPTED = """
 from pathlib import Path
-from mcp_bench.trainer.loop import recorder
+from mcp_bench.trainer.trial import recorder
 recorder.MODULE = "stand_in"
 with recorder.Recorder() as one:
     one.run(["record"], log=Path({log!r}))

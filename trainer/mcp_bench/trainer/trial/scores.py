@@ -13,7 +13,7 @@ from mcp_bench.recorder.scores.task_names import family, level
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.servers.errors import BenchError
 
-SPLITS = ("dev", "test")
+MEASURED = ("dev", "test")
 """The splits that models are measured on."""
 SCORES = (
     *("episodes", "invalid", "tasks", "partial", "partial_ci", "strict", "strict_ci"),

@@ -14,7 +14,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.loop.commands import StepFailedError, run
+from mcp_bench.trainer.trial.commands import StepFailedError, run
 
 RAY = "--ray"
 AGAIN = ("--base-url", "--jobs", "--referees", "--address", "--max-cost")
