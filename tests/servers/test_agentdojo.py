@@ -15,6 +15,7 @@ from mcp_bench.servers.agentdojo import BENCHMARK
 from mcp_bench.servers.agentdojo.facts import VACUOUS_TASKS
 from mcp_bench.servers.contracts import VACUOUS, Reference, World
 from mcp_bench.servers.errors import MissingDependencyError, UnknownNameError
+from mcp_bench.servers.extras import install_extra
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote import RemoteBenchmark
@@ -306,5 +307,5 @@ async def test_a_missing_package_says_how_to_install_it(tmp_path: Any) -> None:
         python=str(bare),
         install=BENCHMARK.install,
     )
-    with pytest.raises(MissingDependencyError, match=r'pip install "mcp-bench-kit\[agentdojo\]"'):
+    with pytest.raises(MissingDependencyError, match=re.escape(install_extra("agentdojo"))):
         without.task("banking/user_task_0")

@@ -207,7 +207,8 @@ class Home:
         """Compare two agents, models or runs on their common tasks: `mcp-bench report --compare`.
 
         Args:
-            a: Name of a run, agent or model, or a list such as `agent=codex,model=gpt-x`.
+            a: Name of a run, agent or model, or a list such as `agent=codex,model=gpt-x`
+                or `agent=codex,effort=high`, an option of the agent.
             b: The other side, likewise. Differences are B minus A.
             by: Fields to group by: benchmark, split, domain.
             runs: Only of these runs.

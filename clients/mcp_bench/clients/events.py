@@ -1,6 +1,5 @@
 """The events of our clients on stdout: one JSON object per line, flushed at once.
 
-    {"type": "model", "model": NAME}             only if the client itself knows a meaningful name
     {"type": "message", "message": {...}}        OpenAI-style; `arguments` of tool calls are objects
     {"type": "usage", "usage": {...}}            totals so far: the last one counts
     {"type": "error", "kind": KIND, "detail": TEXT}
@@ -42,10 +41,6 @@ class CalledTool:
     id: str
     name: str
     arguments: Mapping[str, Any]
-
-
-def say_model(name: str) -> None:
-    _write({"type": "model", "model": name})
 
 
 def say_assistant(text: str | None, reasoning: str | None = None, calls: Sequence[CalledTool] = ()) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -28,11 +29,9 @@ def harness(settings: str) -> str:
     )
 
 
-def harness_parts(text: str) -> dict[str, str]:
-    """Return the parts of what `harness` returned, by name, such as `{"drop": "drop=0.5"}`.
-
-    The parts are for display only.
-    """
+@lru_cache(maxsize=256)
+def harness_parts(text: str) -> Mapping[str, str]:
+    """Return the parts of what `harness` returned, by name, such as `{"drop": "drop=0.5"}`."""
     found: dict[str, str] = {}
     for part in _PART.finditer(text):
         if part[1]:

@@ -14,7 +14,7 @@ TRAINER_COMMANDS = ("train", "export-model", "serve-model", "loop", "ablate", "i
 def install_extra(name: str) -> str:
     """Return the command that installs an extra of mcp-bench, from where mcp-bench was installed."""
     source, editable = _installed_from()
-    return f"pip install {'--editable ' if editable else ''}'{source or NAME}[{name}]'"
+    return _command(f"{source or NAME}[{name}]", editable)
 
 
 def install_trainer() -> str:
@@ -24,7 +24,13 @@ def install_trainer() -> str:
     source, editable = _installed_from()
     if not (source and Path(source, "trainer").is_dir()):
         return "pip install ./trainer, in a checkout of mcp-bench. It installs PyTorch"
-    return f"pip install {'--editable ' if editable else ''}'{source}/trainer'. It installs PyTorch"
+    return f"{_command(f'{source}/trainer', editable)}. It installs PyTorch"
+
+
+def _command(what: str, editable: bool) -> str:
+    import shlex
+
+    return f"pip install {'--editable ' if editable else ''}{shlex.quote(what)}"
 
 
 @cache

@@ -41,6 +41,13 @@ class Quiz(SimpleWorld):
         return [AssertionResult(name="capital", passed=self.capital in answer)]
 
 
+class Brittle(Quiz):
+    def checks(self, answer: str) -> list[AssertionResult]:
+        if not any(city in answer for city in CITIES.values()):
+            raise ValueError("not a city")
+        return super().checks(answer)
+
+
 class Capitals(SimpleBenchmark):
     """One capital of each country, with the three splits."""
 
@@ -103,14 +110,22 @@ def test_a_solution_that_fits_other_tasks_is_a_shortcut() -> None:
     assert "train-France is solved by the solution of train-Peru" in reasons and reasons[-1] == "and 5 more"
 
 
+def test_a_grade_that_breaks_on_other_answers_is_named() -> None:
+    class Strict(Capitals):
+        def make_world(self, task_id: str, seed: int) -> SimpleWorld:
+            return Brittle(CITIES[task_id.partition("-")[2]])
+
+    reasons = tried(Strict()).reasons
+    assert reasons[0] == "train-France breaks on its prompt as the answer: ValueError: not a city"
+
+
 def test_worlds_that_break_are_tried_no_further() -> None:
     class Broken(Capitals):
         def make_world(self, task_id: str, seed: int) -> SimpleWorld:
             raise SystemExit(3)
 
-    assert tried(Broken()).verdict == "not checked"
     opened = anyio.run(open_all, Broken(), list(Broken().tasks("train", 1)), 0)
-    assert opened.broken == ["train-France: SystemExit: 3"]
+    assert opened.broken == {"train-France": "SystemExit: 3"}
 
 
 def test_tasks_that_cannot_be_made_are_named() -> None:
@@ -152,13 +167,15 @@ def test_splits_that_cannot_be_compared_are_named(monkeypatch: pytest.MonkeyPatc
             raise ZeroDivisionError("no reference")
 
     monkeypatch.setattr("mcp_bench.bridge.check.overlap.MOST_TASKS", 100)
-    tasks = {split: list(Endless().tasks(split, 1)) for split in ("train", "test")}
+    tasks = {split: list(Endless().tasks(split, 1)) for split in ("train", "dev", "test")}
     found = overlap(Endless(), tasks, {})
     assert (found.verdict, list(found.reasons)) == (
         "failed",
-        ["test cannot be compared: it has more than 100 tasks"],
+        [f"{split} cannot be compared: it has more than 100 tasks" for split in ("test", "dev")],
     )
     monkeypatch.setattr("mcp_bench.bridge.check.overlap.MOST_TASKS", 1_000)
     monkeypatch.setattr(Endless, "ids", Capitals.ids)
     found = overlap(Endless(), tasks, {})
-    assert list(found.reasons) == ["test cannot be compared: ZeroDivisionError: no reference"]
+    assert list(found.reasons) == [
+        f"{split} cannot be compared: ZeroDivisionError: no reference" for split in ("test", "dev")
+    ]

@@ -157,7 +157,8 @@ def test_the_sections_of_a_large_command_name_all_its_options(name: str) -> None
     listed = re.findall(r"^  (?:-h, )?--([a-z-]+)", shown, re.MULTILINE)
     options = [option for option in load("command", name).params if isinstance(option, click.Option)]
     assert sorted(listed) == sorted({option.opts[-1].removeprefix("--") for option in options} | {"help"})
-    assert shown.split("\nOther:\n")[1].split("\n\n")[0].strip().startswith("-h, --help")
+    other = shown.split("\nOther:\n")[1].split("\n\n")[0]
+    assert re.findall("--([a-z-]+)", other) == ["help"]
 
 
 def test_without_the_trainer_its_commands_say_how_to_install_it(bench, tmp_path: Path) -> None:

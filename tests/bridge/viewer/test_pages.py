@@ -201,6 +201,16 @@ def test_domains_are_compared_side_by_side(bench_home: Path) -> None:
     assert len(strict.all("svg")) == 2  # no bars for a domain of invalid episodes
 
 
+def test_options_of_an_agent_are_compared(bench_home: Path) -> None:
+    """Each flipped task leads to an attempt of either side."""
+    made = {}
+    for effort, score in (("low", 0.0), ("", 1.0)):
+        settings = {"options": {"effort": effort} if effort else {}}
+        made[effort] = record([(planned("task"), Episode((), score))], settings=settings)[1][0]
+    page = client().get("/compare?a=effort=low&b=effort=").text
+    assert re.search(f'side-by-side\\?a=[^"&]*{made["low"]}&amp;b=[^"&]*{made[""]}', page), page
+
+
 def test_a_comparison_mixes_no_conditions(bench_home: Path) -> None:
     """A side that mixes them is refused, as the command does; where the sides differ is said."""
     names = [

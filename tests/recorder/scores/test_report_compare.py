@@ -157,7 +157,18 @@ def test_options_of_the_agent_select_a_side(invoke: Invoke) -> None:
         assert row["partial"]["difference"] == difference
     both = invoke(report, "--compare", "effort=low", "agent=oracle").exception
     assert "by an option of the agent" in str(both)
-    assert isinstance(invoke(report, "--compare", "effort=low", "effort=medium").exception, UnknownNameError)
+    for wrong, reason in (
+        ("effort=medium", "unknown agent, model or run"),
+        ("efort=low", "did you mean effort"),
+    ):
+        unknown = invoke(report, "--compare", "effort=low", f"agent=oracle,{wrong}").exception
+        assert isinstance(unknown, UnknownNameError) and reason in str(unknown)
+
+
+def test_limits_select_a_side(invoke: Invoke) -> None:
+    for seconds, partial in ((60.0, 0.0), (900.0, 1.0)):
+        record([(planned("a"), Episode(partial=partial))], settings={"timeout": seconds})
+    assert compared(invoke, "timeout=60", "timeout=900")["rows"][0]["partial"]["difference"] == 1
 
 
 attempts = st.lists(

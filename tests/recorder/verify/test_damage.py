@@ -170,6 +170,8 @@ def test_only_the_newest_unfinished_runs_are_checked(invoke: Invoke, monkeypatch
     assert "2 older runs are not complete, too: `mcp-bench show` lists them" in shown
     monkeypatch.setattr("mcp_bench.recorder.cli.report.CHECKED_BYTES", 0)
     assert invoke(report).stderr == shown and len(checked) == 3
+    monkeypatch.setattr("mcp_bench.recorder.cli.report.SHOWN", 4)
+    assert "1 older run is not complete, too" in invoke(report).stderr
 
 
 @pytest.mark.parametrize("broken", [b"", b"garbage\n" * 99, b'0123456789abcdef ["frame", 9]\n123'])

@@ -13,7 +13,6 @@ import pytest
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop import training
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
@@ -22,7 +21,6 @@ from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.trial import commands
 from mcp_bench.trainer.trial.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.trial.recordings import record
-from mcp_bench.trainer.trial.tasks import task_ids
 from tests.support.bench_commands import ROOT_MODULE
 from tests.support.engines import RAY_STAND_IN
 from tests.support.forked import module_command
@@ -115,16 +113,6 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
         (episode,) = reader.episodes()
     assert episode.strict
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
-
-
-def test_names_choose_among_the_tasks_of_a_file_too(tmp_path: Path) -> None:
-    ids, file = [f"{name}.dev.0" for name in ("bytes", "codec", "places")], tmp_path / "dev.txt"
-    file.write_text("\n".join(ids))
-    assert task_ids("improve", "dev", file, ("codec", "places.dev.0")) == ids[1:]
-    assert task_ids("improve", "dev", ids, ("codec",)) == ids[1:2]
-    assert task_ids("improve", "dev", [*ids, *ids]) == ids, "each once"
-    with pytest.raises(WrongUseError, match="selects no task of digits"):
-        task_ids("improve", "dev", file, ("digits",))
 
 
 @pytest.mark.parametrize(

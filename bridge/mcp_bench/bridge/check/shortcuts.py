@@ -6,7 +6,6 @@ A policy that always says or does the same scores as often as one task's solutio
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import islice
 
 from mcp_bench.bridge.check.finding import Finding, judged
@@ -17,7 +16,7 @@ from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.servers.contracts import Benchmark, Grade, Reference, Task
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.host import open_world
-from mcp_bench.servers.mcp_server.world_session import WorldSession
+from mcp_bench.servers.mcp_server.world_session import WorldSession, error_text
 from mcp_bench.servers.needs import SANDBOX
 
 BORROWED = 2
@@ -29,21 +28,25 @@ async def shortcuts(
 ) -> Finding:
     """Play each task blindly. Worlds in sandboxes are left out: they take long, and grade no words."""
     solved: list[str] = []
+    broken: list[str] = []
     earned: list[float] = []
     for task in tasks:
         if SANDBOX in task.needs:
             continue
         for what, blind in guesses(task, tasks, solutions):
-            with suppress(Exception, SystemExit):  # the check of the worlds names those that break
+            try:
                 grade = await played(benchmark, task.id, blind, seed)
-                earned.append(grade.partial)
-                if grade.strict:
-                    solved.append(f"{task.id} is solved by {what}")
-    if not earned:
+            except (Exception, SystemExit) as error:  # the benchmark's own code
+                broken.append(f"{task.id} breaks on {what}: {error_text(error)}")
+                continue
+            earned.append(grade.partial)
+            if grade.strict:
+                solved.append(f"{task.id} is solved by {what}")
+    if not earned and not broken:
         return Finding("shortcuts", "not checked", "there is no task to try without looking")
-    mean = sum(earned) / len(earned)
+    mean = sum(earned) / max(1, len(earned))
     summary = f"partial {mean:.3f}, strict {len(solved)}/{len(earned)} without looking"
-    return judged("shortcuts", summary, (), few(solved), {"partial": round(mean, 4)})
+    return judged("shortcuts", summary, (), few(solved) + few(broken), {"partial": round(mean, 4)})
 
 
 def guesses(

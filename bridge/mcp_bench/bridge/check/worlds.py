@@ -37,7 +37,8 @@ class Opened:
     tools: dict[str, ToolSpec] = field(default_factory=dict)
     solutions: dict[str, Reference] = field(default_factory=dict)
     """By the task's id, as lists of calls; tasks without one are not in it."""
-    broken: list[str] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
+    """Why the worlds of a task break, by its id."""
     different: list[str] = field(default_factory=list)
     """Two worlds of one task and seed that differ."""
     reading: set[str] = field(default_factory=set)
@@ -73,7 +74,7 @@ async def open_all(benchmark: Benchmark, tasks: Sequence[Task], seed: int) -> Op
             async with LendsSandboxes() as host:
                 await _open(benchmark, task, seed, host, found)
         except (Exception, SystemExit) as error:
-            found.broken.append(f"{task.id}: {type(error).__name__}: {error}")
+            found.broken[task.id] = f"{type(error).__name__}: {error}"
     return found
 
 
@@ -118,7 +119,7 @@ def schemas(benchmark: Benchmark, opened: Opened) -> Finding:
     """Check the tools of the worlds. That they compile was checked when the worlds opened."""
     listed = {tool.name for tool in tools_of(benchmark)}
     added = {"submit_answer", "reply_to_user"}
-    failures = list(opened.broken)
+    failures = [f"{task}: {why}" for task, why in opened.broken.items()]
     warnings = []
     for name, tool in sorted(opened.tools.items()):
         if name not in listed | added:

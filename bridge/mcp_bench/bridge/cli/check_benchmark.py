@@ -37,8 +37,8 @@ def check_benchmark(benchmark: str, limit: int, seed: int, as_json: bool) -> Non
 
     Records the oracle, an agent that does nothing and one that calls tools at random, over MCP and in a
     temporary home. Checks that references solve their tasks and doing nothing does not, that episodes replay
-    exactly, that schemas are valid, that agents cannot read grades, and that splits share no tasks. Measures
-    the speed.
+    exactly, that schemas are valid, that agents cannot read grades, and that splits share no tasks. Warns of
+    tasks that need no look at the world. Measures the speed.
 
     Exits with 1 if a check failed; warnings are what an author should know.
     """

@@ -283,7 +283,8 @@ class Experience(SimpleWorld):
         """Return harnesses and models in the order of their first episode, with their scores on train."""
         found = dict[str, list[StoredEpisode]]()
         for one in sorted(self._graded(), key=lambda one: one.started_us):
-            name = " ".join(filter(None, (one.agent, one.model, _harness_of(one) or "no harness")))
+            parts = (one.agent, one.model, *_options_of(one), _harness_of(one) or "no harness")
+            name = " ".join(filter(None, parts))
             found.setdefault(name, []).append(one)
         return "\n".join(
             _table([name, f"partial {_partial(of):.2f}", f"{len(of)} episodes"] for name, of in found.items())
@@ -346,6 +347,11 @@ def _partial(episodes: Sequence[StoredEpisode]) -> float:
 
 def _harness_of(episode: StoredEpisode) -> str:
     return harness_parts(episode.harness).get("harness", "").removeprefix("harness ")
+
+
+def _options_of(episode: StoredEpisode) -> list[str]:
+    """Return the options of the agent, such as `effort=high`."""
+    return [text for name, text in harness_parts(episode.harness).items() if text.startswith(f"{name}=")]
 
 
 def _row(row: dict[str, Any]) -> list[str]:

@@ -101,7 +101,7 @@ class OpenAIChat:
 
         Raises:
             ContextOverflowError, ClientError: it is an error of a gateway, which sends them with status 200.
-            AttributeError, TypeError, ValueError: the answer has an unexpected shape.
+            AttributeError, LookupError, TypeError, ValueError: the answer has an unexpected shape.
         """
         choice = completion.choices[0] if completion.choices else None
         failed = choice is None or str(choice.finish_reason) == "error"  # a gateway's word: the API has none

@@ -32,7 +32,7 @@ async def drive(search: Search, propose: Propose, more: Callable[[], bool], seed
         ClientError: the package is not installed.
     """
     if importlib.util.find_spec("gepa") is None:
-        raise ClientError("usage", 'the driver gepa needs its package: pip install "mcp-bench-kit[gepa]"')
+        raise ClientError("usage", "the driver gepa needs the Python package gepa: pip install gepa")
     await anyio.to_thread.run_sync(partial(_optimize, search, propose, more, seed))
 
 

@@ -33,7 +33,7 @@ class Islands:
         """
         if importlib.util.find_spec("openevolve") is None:
             raise ClientError(
-                "usage", 'the driver openevolve needs its package: pip install "mcp-bench-kit[openevolve]"'
+                "usage", "the driver openevolve needs the Python package openevolve: pip install openevolve"
             )
         config: Any = importlib.import_module("openevolve.config").DatabaseConfig(random_seed=seed)
         package: Any = importlib.import_module("openevolve.database")

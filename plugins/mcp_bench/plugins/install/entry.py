@@ -209,5 +209,5 @@ def program() -> str:
     beside = Path(sysconfig.get_path("scripts")) / "mcp-bench"
     found = str(beside) if beside.exists() else shutil.which("mcp-bench")
     if found is None:
-        raise BenchError(f"mcp-bench is not installed for {sys.executable}: pip install mcp-bench-kit")
+        raise BenchError(f"there is no command mcp-bench: install mcp-bench for {sys.executable}")
     return os.path.abspath(found)  # noqa: PTH100 - resolving would leave the virtual environment

@@ -25,8 +25,6 @@ def read_transcript(stdout: Path) -> Transcript:
                 _add(transcript, message)
             case {"type": "usage", "usage": dict(usage)}:
                 transcript.usage = _usage(usage) or transcript.usage
-            case {"type": "model", "model": str(model)}:
-                transcript.model = model
             case {"type": "final", "answer": str(answer)}:
                 transcript.answer = answer
             case {"type": "error", "kind": "endpoint", "detail": str(detail)}:

@@ -110,10 +110,12 @@ def report(
     --compare uses the tasks for which both sides have a valid graded episode, and lists the tasks whose
     result flipped. It compares measured scores, too, in their direction; with --by score, only those, and
     it lists the tasks on which B is better and worse. A side is the name of a run, agent or model, or a list
-    such as agent=codex,model=gpt-x.
+    such as agent=codex,model=gpt-x. An option of the agent selects, too: effort=high, or effort= for what
+    was recorded without it.
 
     Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
-    never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates).
+    never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates, and
+    effort=high).
     """
     from mcp_bench.recorder.runs.matrix import runs_of_matrix
     from mcp_bench.recorder.scores.conditions import CONDITIONS
@@ -162,13 +164,15 @@ def _list_unfinished(runs: Sequence[RunSummary], folders: Mapping[str, Path]) ->
     for run in reversed(runs[-SHOWN:]):
         why = None
         if path := folders.get(run.id):
-            checked = size(path) <= spare
-            spare -= size(path) if checked else 0
+            spare -= (bytes_to_check := size(path))
+            checked = spare >= 0
+            spare += 0 if checked else bytes_to_check
             why = why_not_resumed(path, rows=checked)
         text = f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
         lines.append(f"{text} ({why or f'mcp-bench record --resume {run.id}'})")
     if (older := len(runs) - len(lines)) > 0:
-        lines.append(f"{older} older runs are not complete, too: `mcp-bench show` lists them")
+        runs_are = "older run is" if older == 1 else "older runs are"
+        lines.append(f"{older} {runs_are} not complete, too: `mcp-bench show` lists them")
     for line in reversed(lines):
         click.echo(sanitize_line(line), err=True)
 

@@ -38,6 +38,8 @@ class Side:
         self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
         if not all(equals for _, equals, _ in parts):
             self._exact = {}
+        self._options = self._exact.keys() - EXACT.keys()
+        self._known: set[str] = set()
 
     def matches(self, episode: StoredEpisode) -> bool:
         values = {name: str(getattr(episode, field)) for name, field in EXACT.items()}
@@ -46,9 +48,11 @@ class Side:
         self._kinds |= kinds
         if kinds or not self._exact:
             return bool(kinds)
-        options = harness_parts(episode.harness)
+        options = harness_parts(episode.harness) if self._options else {}
+        self._known.update(options)
         return all(
-            values[kind] == value if kind in EXACT else options.get(kind, "") == (value and f"{kind}={value}")
+            # `effort=high` and `timeout 900`: the name, one character, the value
+            (values[kind] if kind in EXACT else options.get(kind, "")[len(kind) + 1 :]) == value
             for kind, value in self._exact.items()
         )
 
@@ -56,9 +60,11 @@ class Side:
         """Check that the name matched, and unambiguously. Call this after all episodes were matched.
 
         Raises:
-            UnknownNameError: no episode matched; the text lists near matches.
+            UnknownNameError: no episode matched, or none has an option; the text lists near matches.
             WrongUseError: the name is ambiguous, for example both an agent and a model.
         """
+        for name in () if self._kinds else sorted(self._options - self._known):
+            raise UnknownNameError("option", name, {*EXACT, *self._known})
         if not episodes:
             raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
         if len(self._kinds) > 1:
@@ -145,7 +151,8 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
             differ = [one for one in differing_conditions(conditions) if one] or ["report --json has them"]
             raise WrongUseError(
                 f"the side {found[side]!r} has episodes under different conditions ({'; '.join(differ)}). "
-                "Name a run, or separate them with agent=A,tools=T,isolation=I,home=H"
+                "Name a run, or separate them with agent=A,tools=T,isolation=I,home=H or by an option of the "
+                "agent"
             )
     return found
 

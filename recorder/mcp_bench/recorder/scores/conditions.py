@@ -40,4 +40,4 @@ def _parts(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the conditions of a row in words, by name."""
     words = {"tools_mode": "tools", "home": "home", "isolation": "isolation"}
     found = {name: f"{word} {row[name]}" for name, word in words.items() if row.get(name)}
-    return found | harness_parts(row.get("harness") or "")
+    return {**found, **harness_parts(row.get("harness") or "")}

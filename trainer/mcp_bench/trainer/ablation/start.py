@@ -14,9 +14,9 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
-from mcp_bench.trainer.folders import locked, new_folder, stored_settings
+from mcp_bench.trainer.folders import locked, new_folder, refuse_used, stored_settings
 from mcp_bench.trainer.trial.recipe import trial_recipe
-from mcp_bench.trainer.trial.tasks import task_ids
+from mcp_bench.trainer.trial.tasks import check_named, task_ids
 
 SETTINGS = "ablation.json"
 
@@ -42,9 +42,13 @@ def begin(
     runs = [path.name for path in run_paths(choices["runs"], tags=choices.pop("run_tags", ()))]
     if not runs:
         raise WrongUseError("no runs to select rows from: record some (see `mcp-bench record --help`)")
-    dev = task_ids(choices["benchmark"], "dev", choices["dev"])
-    settings = check(AblationSettings, {**choices, "recipe": recipe, "dev": dev, "runs": runs})
+    refuse_used(out)
+    check_named(choices["dev"], "--dev")
+    given = {"recipe": recipe, "dev": [str(choices["dev"])], "runs": runs}
+    settings = check(AblationSettings, {**choices, **given})
     text = trial_recipe(recipe, overrides)
+    dev = task_ids(settings.benchmark, "dev", choices["dev"])  # last: this takes long for many
+    settings = settings.model_copy(update={"dev": dev})
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
     write_atomic(folder / SETTINGS, settings.model_dump_json(indent=1) + "\n")

@@ -20,7 +20,7 @@ from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.trial.recordings import given, refuse_own
-from mcp_bench.trainer.trial.tasks import listed, task_ids
+from mcp_bench.trainer.trial.tasks import check_named, task_ids
 
 
 def begin(
@@ -48,8 +48,7 @@ def begin(
     refuse_used(out)
     benchmark = choices["benchmark"]
     for name in ("tasks", "canaries", "dev"):  # building tasks takes long, so files are looked at before
-        if choices[name]:
-            listed(choices[name], f"--{name}")
+        check_named(choices[name] or 0, f"--{name}")
     tasks = {
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
         "canaries": (

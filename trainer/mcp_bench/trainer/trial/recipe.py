@@ -1,4 +1,4 @@
-"""Prepare the recipe of a loop or an ablation, which run on this machine."""
+"""Prepare the recipe of a trial, which runs on this machine."""
 
 from __future__ import annotations
 

@@ -22,8 +22,18 @@ def as_given(choices: Mapping[str, Any]) -> dict[str, list[str]]:
         WrongUseError: an option has neither a number of tasks nor a readable file of ids.
     """
     for split in SPLITS:
-        listed(choices[split], f"--{split}")
+        check_named(choices[split], f"--{split}")
     return {split: [str(choices[split])] for split in SPLITS}
+
+
+def check_named(wanted: str | int | Path | Sequence[str], option: str) -> None:
+    """Check that an option has a number of tasks or a readable file. A pipe can be read only once: it is not.
+
+    Raises:
+        WrongUseError: it has neither.
+    """
+    if isinstance(wanted, str | Path) and (not Path(wanted).exists() or Path(wanted).is_file()):
+        listed(wanted, option)
 
 
 def listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] | None:

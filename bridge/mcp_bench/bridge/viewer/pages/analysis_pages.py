@@ -17,7 +17,7 @@ from mcp_bench.bridge.viewer.side_by_side import aligned, attempt
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
-from mcp_bench.recorder.scores.comparison import compare_alike, how_conditions_differ
+from mcp_bench.recorder.scores.comparison import Side, compare_alike, how_conditions_differ
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.servers.errors import BenchError
 
@@ -130,17 +130,9 @@ def _compared(episodes: list[StoredEpisode], a: str, b: str) -> dict[str, Any]:
         for way in ("fail_to_pass", "pass_to_fail"):
             for flip in row["flips"][way]:
                 attempts = [known[episode] for episode in flip["episodes"]]
-                left = next((one for one in attempts if _on(one, a)), None)
-                right = next((one for one in attempts if _on(one, b) and one is not left), None)
+                left = next(filter(Side(a).matches, attempts), None)
+                right = next(filter(Side(b).matches, attempts), None)
                 flips.append({**flip, "way": way, "left": left, "right": right})
     rows = [row for row in found["rows"] if row["common_tasks"]]
     domains = [row for row in by_domain["rows"] if row["common_tasks"]]
     return {"rows": rows, "flips": flips, "domains": domains, "differ": how_conditions_differ(found)}
-
-
-def _on(episode: StoredEpisode, name: str) -> bool:
-    parts = dict(part.split("=", 1) for part in name.split(",") if "=" in part)
-    if parts:
-        fields = {"tools": "tools_mode"}
-        return all(str(getattr(episode, fields.get(key, key), "")) == value for key, value in parts.items())
-    return name in (episode.run, episode.agent, episode.model)
