@@ -134,7 +134,8 @@ def test_what_the_user_has_set_stays(home: Path, agent: str) -> None:
     settings = SETTINGS[agent]
     path = home / settings.user
     path.parent.mkdir(parents=True, exist_ok=True)
-    words = ["mcp-bench", "connect", "agentdojo", "--split", "train", "--limit=10", "--task", "t"]
+    words = ["mcp-bench", "connect", "agentdojo", "--entry", "-a_token", "--split", "train", "--limit=10"]
+    words += ["--task", "t"]
     own = {"MCP_BENCH_HOME": "/data/bench", "MORE": "1"}
     name = "environment" if agent == "opencode" else "env"
     command = {"command": words} if agent == "opencode" else {"command": words[0], "args": words[1:]}
@@ -152,10 +153,10 @@ def test_what_the_user_has_set_stays(home: Path, agent: str) -> None:
     assert "changed bench in" in run(home, agent, "--benchmark", "agentdojo").stdout
     same = entry()
     assert (same[name], same["timeout"]) == (own, 90000)
-    assert command_of(same)[-5:] == ["--split", "train", "--limit=10", "--task", "t"]
+    assert command_of(same)[-7:] == words[3:]
     assert "has it already" in run(home, agent, "--benchmark", "agentdojo").stdout
     run(home, agent, "--benchmark", "saasworld")
-    assert command_of(entry())[-3:] == ["--split", "train", "--limit=10"], "tasks are of one benchmark"
+    assert command_of(entry())[-5:] == words[3:-2], "tasks are of one benchmark"
 
 
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:

@@ -153,8 +153,9 @@ def kept_options(words: Sequence[str], benchmark: str) -> list[str]:
     kept: list[str] = []
     while after:
         word = after.pop(0)
-        # the form of one word, --limit=3, or of two
-        value = [after.pop(0)] if "=" not in word and after and not after[0].startswith("-") else []
+        # the form of one word, --limit=3, or of two; a token can begin with a dash
+        two = "=" not in word and after and (word == "--entry" or not after[0].startswith("-"))
+        value = [after.pop(0)] if two else []
         name = word.partition("=")[0]
         if name != "--entry" and (same or name != "--task"):
             kept += [word, *value]
