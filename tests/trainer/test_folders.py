@@ -65,7 +65,7 @@ def test_settings_that_cannot_be_read_are_named(
     ("arguments", "said"),
     [
         (["improve", "missing", "--show"], "improve.json is missing"),
-        (["improve", "new", "--dev", "2", "--agent", "oracle"], "--dev has 2 tasks"),
+        (["improve", "new", "--dev", "2", "--feedback-agent", "noop"], "--dev has 2 tasks"),
         (["loop", "--recipe", "tiny-cpu", "--dev", "missing"], "--dev missing: neither a number"),
     ],
 )

@@ -88,10 +88,11 @@ def test_scores_and_failures_of_train_are_shown(recorded: Bench) -> None:
     assert "1 of 2 episodes | saasworld " in failures
     assert errors == "(none)"
     assert [line.split(" | ")[0].partition("@")[0] for line in lineage.splitlines()] == [
-        "oracle drop=0.9 no harness",
+        "oracle no harness",
         "oracle no harness",
         "chat m calm",
     ]
+    assert lineage.splitlines()[0].startswith("oracle no harness | drop=0.9 | partial ")
 
 
 def test_conversations_are_found_and_shown(recorded: Bench) -> None:

@@ -281,13 +281,14 @@ class Experience(SimpleWorld):
     @tool
     def lineage(self) -> str:
         """Return harnesses and models in the order of their first episode, with their scores on train."""
-        found = dict[str, list[StoredEpisode]]()
+        found = dict[tuple[str, ...], list[StoredEpisode]]()
         for one in sorted(self._graded(), key=lambda one: one.started_us):
-            parts = (one.agent, one.model, *_options_of(one), _harness_of(one) or "no harness")
-            name = " ".join(filter(None, parts))
-            found.setdefault(name, []).append(one)
+            name = " ".join(filter(None, (one.agent, one.model, _harness_of(one) or "no harness")))
+            found.setdefault((name, *_options_of(one)), []).append(one)
         return "\n".join(
-            _table([name, f"partial {_partial(of):.2f}", f"{len(of)} episodes"] for name, of in found.items())
+            _table(
+                [*names, f"partial {_partial(of):.2f}", f"{len(of)} episodes"] for names, of in found.items()
+            )
         )
 
     @tool
