@@ -7,10 +7,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from mcp_bench.api.episodes import Call, Episode, calls_of, episode_of
-from mcp_bench.api.filters import filter_of
+from mcp_bench.api.filters import Where, chosen
 from mcp_bench.api.frame import Frame
 from mcp_bench.api.names import Names, several
 from mcp_bench.api.runs import Run
@@ -106,58 +106,23 @@ class Home:
         with RunReader(path) as reader:
             return episode_of(reader.episode(found), path)
 
-    def episodes(
-        self,
-        *,
-        runs: Names = (),
-        agents: Names = (),
-        models: Names = (),
-        benchmarks: Names = (),
-        splits: Names = (),
-        domains: Names = (),
-        tasks: Names = (),
-    ) -> Frame[Episode]:
+    def episodes(self, **where: Unpack[Where]) -> Frame[Episode]:
         """Return the last attempt at every planned episode, oldest first, as rows for pandas and polars.
 
         Args:
-            runs: Only of these runs.
-            agents: Only of these agents.
-            models: Only of these models.
-            benchmarks: Only of these benchmarks.
-            splits: Only of these splits.
-            domains: Only of these domains.
-            tasks: Only of these tasks.
+            where: Only episodes of these `runs`, `agents`, `models`, `benchmarks`, `splits`, `domains` or
+                `tasks`: one name, or several.
 
         Raises:
             UnknownNameError: no episode has one of the names; the message lists near matches.
         """
-        wanted = filter_of(agents, models, benchmarks, splits, domains, tasks)
-        found = wanted.chosen(self._stored(several(runs)))
-        return Frame(Episode, [episode_of(stored, path) for path, stored in found])
+        return Frame(Episode, [episode_of(stored, path) for path, stored in self._chosen(where)])
 
-    def calls(
-        self,
-        *,
-        runs: Names = (),
-        agents: Names = (),
-        models: Names = (),
-        benchmarks: Names = (),
-        splits: Names = (),
-        domains: Names = (),
-        tasks: Names = (),
-    ) -> Frame[Call]:
+    def calls(self, **where: Unpack[Where]) -> Frame[Call]:
         """Return the tool calls of the episodes that `episodes` returns."""
         from mcp_bench.recorder.runs.reader import RunReader
 
-        found = self.episodes(
-            runs=runs,
-            agents=agents,
-            models=models,
-            benchmarks=benchmarks,
-            splits=splits,
-            domains=domains,
-            tasks=tasks,
-        )
+        found = self.episodes(**where)
         by_run: dict[Path, list[Episode]] = {}
         for episode in found:
             by_run.setdefault(episode._path, []).append(episode)
@@ -167,38 +132,20 @@ class Home:
                 calls += [call for episode in episodes for call in calls_of(episode, reader)]
         return Frame(Call, calls)
 
-    def scores(
-        self,
-        by: Names = GROUPS,
-        *,
-        runs: Names = (),
-        agents: Names = (),
-        models: Names = (),
-        benchmarks: Names = (),
-        splits: Names = (),
-        domains: Names = (),
-        tasks: Names = (),
-    ) -> Frame[Score]:
+    def scores(self, by: Names = GROUPS, **where: Unpack[Where]) -> Frame[Score]:
         """Return the scores of `mcp-bench report`, one row for each group.
 
         Args:
             by: Fields to group by: agent, model, benchmark, split, domain. Episodes that were recorded under
                 different conditions (tools, home, isolation, limits) are never in one group.
-            runs: Only of these runs; the other filters are those of `episodes`.
-            agents: Only of these agents.
-            models: Only of these models.
-            benchmarks: Only of these benchmarks.
-            splits: Only of these splits.
-            domains: Only of these domains.
-            tasks: Only of these tasks.
+            where: As for `episodes`.
         """
         from mcp_bench.recorder.scores.conditions import CONDITIONS
         from mcp_bench.recorder.scores.scores import groups, summarise
         from mcp_bench.recorder.verify.accept import with_accepted
 
         names = groups(",".join(several(by)))
-        wanted = filter_of(agents, models, benchmarks, splits, domains, tasks)
-        found = [stored for _, stored in wanted.chosen(self._stored(several(runs)))]
+        found = [stored for _, stored in self._chosen(where)]
         with use_home(self.path):
             rows = with_accepted(summarise(found, [*names, *CONDITIONS]))
         return Frame(Score, [score(row) for row in rows])
@@ -370,6 +317,9 @@ class Home:
 
         with use_home(self.path):
             remove_run(self.run(run).path)
+
+    def _chosen(self, where: Where) -> list[tuple[Path, StoredEpisode]]:
+        return chosen(self._stored(several(where.get("runs", ()))), where)
 
     def _stored(self, runs: Sequence[str]) -> Iterator[tuple[Path, StoredEpisode]]:
         for path, episodes in self._read(runs):

@@ -84,6 +84,8 @@ def test_episodes_are_chosen_by_name(home: Home) -> None:
     assert len(home.episodes(models="m", splits="train", benchmarks="homemade", domains="banking")) == 3
     with pytest.raises(UnknownNameError, match=r"unknown agent 'codx' \(did you mean codex\?\)"):
         home.episodes(agents="codx")
+    with pytest.raises(TypeError, match="there is no filter agent: use runs, agents"):
+        home.episodes(agent="codex")  # type: ignore[call-arg]
     with pytest.raises(UnknownNameError, match="unknown run"):
         home.run("run_none")
     with pytest.raises(UnknownNameError, match="unknown episode"):

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from mcp_bench.bridge.cli.options import judge_options
+from mcp_bench.bridge.cli.options import judge_options, splits_option
 from mcp_bench.recorder.cli.run_options import run_options
 
 EPILOG = """\b
@@ -32,15 +32,7 @@ Examples:
     metavar="K",
     help="Attempts at each task.",
 )
-@click.option(
-    "--split",
-    "splits",
-    multiple=True,
-    default=("dev",),
-    show_default=True,
-    metavar="SPLIT",
-    help="Tasks of this split (repeatable).",
-)
+@splits_option
 @judge_options
 @click.option(
     "--out",

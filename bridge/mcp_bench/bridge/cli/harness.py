@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.bridge.cli.options import judge_options, refuse_given, with_options
+from mcp_bench.bridge.cli.options import judge_options, refuse_given, splits_option, with_options
 from mcp_bench.recorder.cli.run_options import run_options, runs_argument
 
 if TYPE_CHECKING:
@@ -38,8 +40,51 @@ def harness() -> None:
     """
 
 
+@dataclass(frozen=True)
+class Edit:
+    """What all edits have: runs, the harness to edit, and where the new one goes."""
+
+    runs: tuple[str, ...]
+    run_tags: tuple[str, ...]
+    before: Path | None
+    out: Path
+    benchmark: str | None
+    as_json: bool
+
+    def begin(self) -> tuple[dict[str, str], list[Attempt]]:
+        """Return the files of the harness to edit, and the attempts to learn from.
+
+        Raises:
+            WrongUseError: the folder of the new harness exists.
+        """
+        from mcp_bench.bridge.memory.attempts import read_attempts
+        from mcp_bench.bridge.memory.edit import files_of, refuse_existing
+        from mcp_bench.recorder.verify.damage import undamaged
+
+        refuse_existing(self.out)
+        runs = undamaged(self.runs, tags=self.run_tags)
+        return files_of(self.before), read_attempts(runs, self.benchmark)
+
+    def report(self, made: Harness, attempts: Sequence[Attempt], lines: Sequence[str]) -> None:
+        """Print what was added."""
+        from mcp_bench.servers.sanitize import sanitize_line
+
+        if self.as_json:
+            document = {
+                "out": str(self.out),
+                "harness": str(made),
+                "attempts": len(attempts),
+                "added": list(lines),
+            }
+            click.echo(json.dumps(document))
+            return
+        for line in lines:
+            click.echo(sanitize_line(line))
+        click.echo(f"wrote {self.out}, the harness {made}, from {len(attempts)} episodes of train")
+
+
 def edit_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add what all edits have: runs, the harness to edit, and where the new one goes."""
+    """Add the options of an `Edit`, which the command gets."""
     options = [
         click.option(
             "--harness",
@@ -62,7 +107,13 @@ def edit_options(command: Callable[..., None]) -> Callable[..., None]:
         ),
         click.option("--json", "as_json", is_flag=True, help="Print one JSON document."),
     ]
-    return with_options(run_options, *options)(command)
+
+    @wraps(command)
+    def with_edit(*arguments: Any, **given: Any) -> None:
+        edit = Edit(**{one.name: given.pop(one.name) for one in fields(Edit)})
+        command(*arguments, edit, **given)
+
+    return with_options(run_options, *options)(with_edit)
 
 
 least_option = click.option(
@@ -87,12 +138,7 @@ most_option = click.option(
 def tips(
     ctx: click.Context,
     /,
-    runs: tuple[str, ...],
-    run_tags: tuple[str, ...],
-    before: Path | None,
-    out: Path,
-    benchmark: str | None,
-    as_json: bool,
+    edit: Edit,
     least: int,
     most: int,
     **judge: Any,
@@ -103,30 +149,29 @@ def tips(
     --judge-model, a model reads the failed attempts of each family. Its answers are kept in .asked.jsonl in
     the new folder, which is no part of the harness. Each tip names the episodes that it rests on.
     """
-    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, with_tips, write_edited
+    from mcp_bench.bridge.memory.edit import with_tips, write_edited
     from mcp_bench.bridge.memory.judge import ASKED, answers_kept
     from mcp_bench.bridge.memory.tips import tips_by_rule
     from mcp_bench.servers.sanitize import sanitize_line
 
     if judge["judge_model"] is not None:
         refuse_given(ctx, ("least",), "--judge-model finds the tips without a rule")
-    refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
+    files, attempts = edit.begin()
     hidden: dict[str, str] = {}
     if judge["judge_model"] is None:
         found = tips_by_rule(attempts, least=least, most=most)
         nothing_new(found, "no error was made in several tasks")
-        made = write_edited(with_tips(files, found), out)
+        made = write_edited(with_tips(files, found), edit.out)
     else:
-        with answers_kept("tips", judge, [runs, run_tags, benchmark]) as kept:
+        with answers_kept("tips", judge, [edit.runs, edit.run_tags, edit.benchmark]) as kept:
             found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most, kept)
             if found:
-                made = write_edited(with_tips(files, found), out, hidden)
+                made = write_edited(with_tips(files, found), edit.out, hidden)
         for problem in problems:
             click.echo(sanitize_line(problem), err=True)
         nothing_new(found, "the model wrote no tip")
     lines = [f"{tip.text}  [{tip.tasks} tasks, {len(tip.episodes)} episodes]" for tip in found]
-    report(made, out, attempts, lines, as_json=as_json)
+    edit.report(made, attempts, lines)
 
 
 @harness.command()
@@ -134,25 +179,19 @@ def tips(
 @least_option
 @most_option
 def skills(
-    runs: tuple[str, ...],
-    run_tags: tuple[str, ...],
-    before: Path | None,
-    out: Path,
-    benchmark: str | None,
-    as_json: bool,
+    edit: Edit,
     least: int,
     most: int,
 ) -> None:
     """Add skills: the calls that all solved tasks of a family have in common."""
-    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.edit import write_edited
     from mcp_bench.bridge.memory.skills import procedures, with_skills
 
-    refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
+    files, attempts = edit.begin()
     found = procedures(attempts, least=least, most=most)
     nothing_new(found, f"no family has {least} solved tasks with two calls or more in common")
-    made = write_edited(with_skills(files, found), out)
-    report(made, out, attempts, [f"{one.name}: {one.description}" for one in found], as_json=as_json)
+    made = write_edited(with_skills(files, found), edit.out)
+    edit.report(made, attempts, [f"{one.name}: {one.description}" for one in found])
 
 
 @harness.command()
@@ -161,51 +200,39 @@ def skills(
     "--most", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Add at most N."
 )
 def examples(
-    runs: tuple[str, ...],
-    run_tags: tuple[str, ...],
-    before: Path | None,
-    out: Path,
-    benchmark: str | None,
-    as_json: bool,
+    edit: Edit,
     most: int,
 ) -> None:
     """Put the best solved tasks into the instructions, as short texts, of different families first."""
-    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.edit import write_edited
     from mcp_bench.bridge.memory.examples import best, with_examples
 
-    refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
+    files, attempts = edit.begin()
     found = best(attempts)[:most]
     nothing_new(found, "no task was solved")
-    made = write_edited(with_examples(files, found), out)
-    report(made, out, attempts, [f"{one.episode.id} {one.task}" for one in found], as_json=as_json)
+    made = write_edited(with_examples(files, found), edit.out)
+    edit.report(made, attempts, [f"{one.episode.id} {one.task}" for one in found])
 
 
 @harness.command()
 @edit_options
 def recall(
-    runs: tuple[str, ...],
-    run_tags: tuple[str, ...],
-    before: Path | None,
-    out: Path,
-    benchmark: str | None,
-    as_json: bool,
+    edit: Edit,
 ) -> None:
     """Add a snapshot of solved tasks, which agents search with the tool `recall`.
 
     It has the best attempt at each task, as many as fit into a harness. An agent that is recorded on a task
     of the snapshot does not find this task.
     """
-    from mcp_bench.bridge.memory.edit import files_of, refuse_existing, write_edited
+    from mcp_bench.bridge.memory.edit import write_edited
     from mcp_bench.bridge.memory.examples import best, with_recall
 
-    refuse_existing(out)
-    files, attempts = files_of(before), attempts_of(runs, run_tags, benchmark)
+    files, attempts = edit.begin()
     chosen = best(attempts)
     nothing_new(chosen, "no task was solved")
     changed, added = with_recall(files, chosen)
-    made = write_edited(changed, out)
-    report(made, out, attempts, [f"{added} of {len(chosen)} solved tasks can be recalled"], as_json=as_json)
+    made = write_edited(changed, edit.out)
+    edit.report(made, attempts, [f"{added} of {len(chosen)} solved tasks can be recalled"])
 
 
 @harness.command(name="leave-out")
@@ -268,15 +295,7 @@ def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat
 
 @harness.command()
 @runs_argument
-@click.option(
-    "--split",
-    "splits",
-    multiple=True,
-    default=("dev",),
-    show_default=True,
-    metavar="SPLIT",
-    help="Count tasks of this split (repeatable).",
-)
+@splits_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> None:
     """Say what each part of a harness is worth, from runs with it and without it.
@@ -314,13 +333,6 @@ def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> Non
         click.echo(sanitize_line(f"{one.part} of {one.whole} ({who}): {counted}, strict {gain}"))
 
 
-def attempts_of(runs: Sequence[str], tags: Sequence[str], benchmark: str | None) -> list[Attempt]:
-    from mcp_bench.bridge.memory.attempts import read_attempts
-    from mcp_bench.recorder.verify.damage import undamaged
-
-    return read_attempts(undamaged(runs, tags=tags), benchmark)
-
-
 def tips_of_model(
     attempts: Sequence[Attempt], options: dict[str, Any], most: int, kept: Path
 ) -> tuple[list[Tip], list[str], str]:
@@ -351,17 +363,3 @@ def nothing_new(found: Sequence[object], why: str) -> None:
 
     if not found:
         raise FruitlessError(f"nothing to add: {why}. Record more tasks of train")
-
-
-def report(
-    made: Harness, out: Path, attempts: Sequence[Attempt], lines: Sequence[str], *, as_json: bool
-) -> None:
-    from mcp_bench.servers.sanitize import sanitize_line
-
-    if as_json:
-        document = {"out": str(out), "harness": str(made), "attempts": len(attempts), "added": list(lines)}
-        click.echo(json.dumps(document))
-        return
-    for line in lines:
-        click.echo(sanitize_line(line))
-    click.echo(f"wrote {out}, the harness {made}, from {len(attempts)} episodes of train")

@@ -58,6 +58,15 @@ def ids_in_files(ctx: click.Context, param: click.Parameter, values: tuple[str, 
 split_option = click.option(
     "--split", metavar="S", help="train, dev, test or all. Default: the benchmark's default tasks."
 )
+splits_option = click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    default=("dev",),
+    show_default=True,
+    metavar="SPLIT",
+    help="Count tasks of this split (repeatable).",
+)
 task_option = click.option(
     "--task",
     "tasks",

@@ -26,7 +26,7 @@ from mcp_bench.bridge.cli.options import (
 from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Parallel, Processes
 from mcp_bench.bridge.sandbox.names import ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
-from mcp_bench.servers.option_sections import SectionedCommand
+from mcp_bench.servers.help_sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.run.choices import Choices

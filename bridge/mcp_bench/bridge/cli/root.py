@@ -18,6 +18,7 @@ from mcp_bench.bridge.cli.hide_arguments import hide_arguments
 from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
 from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
+from mcp_bench.servers.help_sections import write_sections
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sanitize import sanitize
 
@@ -62,18 +63,14 @@ class Commands(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List every command. A command of a broken package is marked and hides no other."""
-        left = {name: self._short_help(ctx, name) for name in self.list_commands(ctx)}
-        width = max(map(len, left))
-        for title, names in SECTIONS.items():
-            rows = [(name.ljust(width), left.pop(name)) for name in names.split() if name in left]
-            self._write(formatter, title, rows)
-        self._write(formatter, "Other", [(name.ljust(width), text) for name, text in left.items()])
-
-    @staticmethod
-    def _write(formatter: click.HelpFormatter, title: str, rows: list[tuple[str, str]]) -> None:
-        if rows:
-            with formatter.section(title):
-                formatter.write_dl(rows)
+        known = self.list_commands(ctx)
+        width = max(map(len, known))
+        left = {name: (name.ljust(width), self._short_help(ctx, name)) for name in known}
+        listed = {
+            title: [left.pop(name) for name in names.split() if name in left]
+            for title, names in SECTIONS.items()
+        }
+        write_sections(formatter, {**listed, "Other": list(left.values())})
 
     def _short_help(self, ctx: click.Context, name: str) -> str:
         """Return a command's line of help. Only commands of other packages are imported for it."""

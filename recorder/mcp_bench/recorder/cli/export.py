@@ -10,7 +10,7 @@ import click
 
 from mcp_bench.recorder.cli.options import given, options_of
 from mcp_bench.recorder.curation.selection import Selection
-from mcp_bench.servers.option_sections import SectionedCommand
+from mcp_bench.servers.help_sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation

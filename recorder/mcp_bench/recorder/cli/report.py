@@ -164,9 +164,9 @@ def _list_unfinished(runs: Sequence[RunSummary], folders: Mapping[str, Path]) ->
     for run in reversed(runs[-SHOWN:]):
         why = None
         if path := folders.get(run.id):
-            spare -= (bytes_to_check := size(path))
-            checked = spare >= 0
-            spare += 0 if checked else bytes_to_check
+            needed = size(path)
+            checked = needed <= spare
+            spare -= needed if checked else 0
             why = why_not_resumed(path, rows=checked)
         text = f"{run.id}: {run.planned - run.done} of {run.planned} planned episodes are not done yet"
         lines.append(f"{text} ({why or f'mcp-bench record --resume {run.id}'})")

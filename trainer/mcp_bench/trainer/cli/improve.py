@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mcp_bench.bridge.cli.options import finite, http_url, was_given
-from mcp_bench.servers.option_sections import SectionedCommand
+from mcp_bench.servers.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.engine_option import engine_option
 
 SECTIONS = {

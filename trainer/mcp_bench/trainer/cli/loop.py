@@ -8,7 +8,7 @@ from typing import Any, get_args
 
 import click
 
-from mcp_bench.servers.option_sections import SectionedCommand
+from mcp_bench.servers.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 from mcp_bench.trainer.methods import Algorithm
 

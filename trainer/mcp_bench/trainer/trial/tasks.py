@@ -33,10 +33,10 @@ def check_named(wanted: str | int | Path | Sequence[str], option: str) -> None:
         WrongUseError: it has neither.
     """
     if isinstance(wanted, str | Path) and (not Path(wanted).exists() or Path(wanted).is_file()):
-        listed(wanted, option)
+        _listed(wanted, option)
 
 
-def listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] | None:
+def _listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] | None:
     """Return the ids that an option names, as `task_ids` takes them; None if it has a number.
 
     Raises:
@@ -80,7 +80,7 @@ def task_ids(
 
     found: Benchmark = load("benchmark", benchmark)
     option = option or f"--{split}"
-    ids = listed(wanted, option)
+    ids = _listed(wanted, option)
     if ids is None:
         names = _first(found, split, int(str(wanted)), named)
     else:

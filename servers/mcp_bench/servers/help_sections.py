@@ -1,8 +1,8 @@
-"""Help that lists the options of a large command in sections."""
+"""Help that lists many commands or options in sections."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -25,8 +25,18 @@ class SectionedCommand(click.Command):
         options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
         left = {option.opts[-1].removeprefix("--"): option for option in options}
         chosen = {title: [left.pop(name) for name in names] for title, names in self.sections.items()}
-        for title, params in {**chosen, "Other": list(left.values())}.items():
-            records = [record for param in params if (record := param.get_help_record(ctx)) is not None]
-            if records:
-                with formatter.section(title):
-                    formatter.write_dl(records)
+        write_sections(
+            formatter,
+            {
+                title: [record for option in listed if (record := option.get_help_record(ctx)) is not None]
+                for title, listed in {**chosen, "Other": list(left.values())}.items()
+            },
+        )
+
+
+def write_sections(formatter: click.HelpFormatter, sections: Mapping[str, Sequence[tuple[str, str]]]) -> None:
+    """Write names with their help, by title. A section without any is left out."""
+    for title, rows in sections.items():
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows)
