@@ -1,5 +1,6 @@
 """Held-out tasks stay out of training data: `leakage` reports them, `export` refuses them."""
 
+import itertools
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +12,7 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.leakage import leakage
 from mcp_bench.recorder.errors import LeakError
+from mcp_bench.recorder.leakage import held_out as held_out_tasks
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.held_out import held_out, prompt_hash
 from mcp_bench.recorder.leakage.split_index import Leak, Row
@@ -200,6 +202,15 @@ def test_a_split_that_cannot_be_made_is_not_taken_as_empty(monkeypatch: pytest.M
         with pytest.raises(type(error)):
             failing(from_wire(**to_wire(error)))  # type: ignore[arg-type]
     assert failing(from_wire(**to_wire(NoSecretError("there is none")))) is None  # type: ignore[arg-type]
+
+
+def test_an_endless_split_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = load("benchmark", "saasworld")
+    task = benchmark.task(next(iter(benchmark.tasks("test", 1))).id)
+    monkeypatch.setattr(held_out_tasks, "MOST_TASKS", 3)
+    monkeypatch.setattr(benchmark, "tasks", lambda *_: itertools.repeat(task))
+    with pytest.raises(BenchError, match="saasworld: the split test has more than 3 tasks"):
+        held_out_tasks.build(benchmark, "test")
 
 
 def test_tasks_from_files_of_the_operator_are_read_again(tmp_path: Path) -> None:

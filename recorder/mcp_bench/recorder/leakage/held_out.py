@@ -22,6 +22,7 @@ import numpy as np
 from mcp_bench.recorder.leakage.similarity import Shingles, calls_text, shingles
 from mcp_bench.recorder.paths import cache_dir
 from mcp_bench.servers.contracts import Benchmark, Reference
+from mcp_bench.servers.errors import BenchError
 
 PRIVATE = "private"
 SCHEME = 1
@@ -30,6 +31,8 @@ SCHEME = 1
 BOILERPLATE_SHARE = 0.2
 """A shingle in more than this share of a split's texts is boilerplate: it identifies no task."""
 BOILERPLATE_LEAST = 3
+MOST_TASKS = 100_000
+"""A split with more is taken for endless."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +91,22 @@ def solution_text(calls: Iterable[tuple[str, Any]], answer: str | None) -> str:
 
 
 def build(benchmark: Benchmark, split: str) -> HeldOut:
+    """Return a split, from its tasks.
+
+    Raises:
+        UnknownNameError: the benchmark does not have the split.
+        BenchError: its tasks cannot be built, or do not end.
+    """
     tasks: list[str] = []
     exact: dict[str, str] = {}
     prompts: list[Shingles] = []
     solutions: list[Shingles] = []
     for task in benchmark.tasks(split):
+        if len(tasks) == MOST_TASKS:
+            raise BenchError(
+                f"{benchmark.name}: the split {split} has more than {MOST_TASKS:,} tasks, so it seems to be "
+                "endless, and nothing can be compared with all of it: let `tasks` end for this split"
+            )
         tasks.append(task.id)
         exact.setdefault(prompt_hash(task.prompt), task.id)
         prompts.append(shingles(task.prompt))
