@@ -36,7 +36,6 @@ def train(
     place, begun = folder.generation(number), time.monotonic()
     chosen = [word for name in runs for word in ("--run", name)]
     chosen += ["--min-partial", str(least), "--best", str(proposed["best"]), "--dedupe", "exact"]
-    chosen += ["--on-leak", "drop"]  # else one row that is like a held-out task would end the improvement
     done: Outcome = {"runs": list(runs)}
     what = ""
     try:

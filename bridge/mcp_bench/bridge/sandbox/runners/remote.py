@@ -11,7 +11,6 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import cache
@@ -27,6 +26,7 @@ from mcp_bench.bridge.sandbox.channel import Message, packed
 from mcp_bench.bridge.sandbox.runners import elsewhere
 from mcp_bench.servers import errors
 from mcp_bench.servers.errors import SandboxError, SandboxLostError
+from mcp_bench.servers.left_folders import temporary_folder
 from mcp_bench.servers.sandbox import HOST_BASE, SandboxSpec
 
 SENT = (
@@ -105,11 +105,11 @@ class Remote:
         if spec.base != HOST_BASE:
             raise SandboxError(f"the base {spec.base} is a folder of this machine: a runner cannot have it")
         environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        with tempfile.TemporaryDirectory(prefix="mcp-bench-link-") as folder:
-            log = Path(folder, "connection.log")
+        with temporary_folder("mcp-bench-connection-") as folder:
+            log = folder / "connection.log"
             try:
                 async with piped_process(log) as (process, requests, replies):
-                    await process.launch(self._argv, environment, Path(folder))
+                    await process.launch(self._argv, environment, folder)
                     sandbox = RemoteSandbox(spec, requests, replies, log)
                     sandbox.machine, sandbox.on_lost = self._machine, self._on_lost
                     try:

@@ -7,15 +7,14 @@ step of it, with our standard streams. No folder has to be shared (https://slurm
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from pathlib import Path
 
 import anyio
 
 from mcp_bench.bridge.process.agent import LaunchError, piped_process
 from mcp_bench.bridge.sandbox.runners.remote import CLOSE_SECONDS, ENVIRONMENT, RunnerLostError, last_line
+from mcp_bench.servers.left_folders import temporary_folder
 
 HOLD = 'echo "job $SLURM_JOB_ID"; exec cat'
 """Runs beside `salloc`. It ends, and with it the allocation, when we close its stdin or die."""
@@ -37,12 +36,12 @@ async def allocated(
         RunnerLostError: there was no allocation.
     """
     environment = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-    with tempfile.TemporaryDirectory(prefix="mcp-bench-link-") as folder:
-        log = Path(folder, "salloc.log")
+    with temporary_folder("mcp-bench-connection-") as folder:
+        log = folder / "salloc.log"
         argv = ["salloc", "--nodes=1", "--ntasks=1", *options, "sh", "-c", HOLD]
         try:
             async with piped_process(log) as (process, requests, replies):
-                await process.launch(argv, environment, Path(folder))
+                await process.launch(argv, environment, folder)
                 said = b""
                 try:
                     with anyio.fail_after(QUEUE_SECONDS):
