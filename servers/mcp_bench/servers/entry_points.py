@@ -12,7 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from importlib import import_module
 from typing import Any
 
@@ -39,7 +39,7 @@ def entry_points(group: str) -> list[EntryPoint]:
         from importlib import metadata
 
         return [EntryPoint(point.name, point.value) for point in metadata.entry_points(group=group)]
-    return [EntryPoint(*pair) for text in _files() for pair in _pairs(text, group)]
+    return [EntryPoint(*pair) for text in _texts() for pair in _pairs(text, group)]
 
 
 def _unusual() -> bool:
@@ -48,22 +48,33 @@ def _unusual() -> bool:
     return any(hasattr(one, "find_distributions") for one in finders) or any(map(os.path.isfile, sys.path))
 
 
-def _files() -> Iterator[str]:
+def _texts() -> Iterator[str]:
     """Yield the content of each package's `entry_points.txt`."""
     seen = set[str]()
     for place in sys.path:
-        try:
-            folders = [entry for entry in os.scandir(place or ".") if entry.name.lower().endswith(FOLDERS)]
-        except OSError:
-            continue
-        for folder in folders:
+        with suppress(OSError):
+            place = os.path.abspath(place)
+            for package, text in _packages(place, os.stat(place).st_mtime_ns):
+                if package not in seen:
+                    seen.add(package)
+                    yield text
+
+
+@cache
+def _packages(place: str, changed: int) -> list[tuple[str, str]]:
+    """Return the packages in a folder, as it was changed last, with their `entry_points.txt`.
+
+    A command asks for several groups, and hundreds of packages may be installed.
+    """
+    found = []
+    for folder in os.scandir(place):
+        if folder.name.lower().endswith(FOLDERS):
             package = re.sub(r"[-_.]+", "_", folder.name.rpartition(".")[0].partition("-")[0]).lower()
-            if package in seen:
-                continue
-            seen.add(package)
-            name = os.path.join(folder.path, "entry_points.txt")
-            with suppress(OSError), open(name, encoding="utf-8") as file:
-                yield file.read()
+            text = ""
+            with suppress(OSError), open(f"{folder.path}/entry_points.txt", encoding="utf-8") as file:
+                text = file.read()
+            found.append((package, text))
+    return found
 
 
 def _pairs(text: str, group: str) -> Iterator[tuple[str, str]]:

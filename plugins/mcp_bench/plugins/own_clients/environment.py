@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 from functools import cache
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -30,6 +30,9 @@ EXTRA = re.compile(r"""extra\s*==\s*["'](?P<name>[\w.-]+)["']""")
 """Dependency specifiers (https://packaging.python.org/specifications/dependency-specifiers). Other markers
 are ignored: a dependency that this Python does not need is not installed."""
 
+TOP = re.compile("^[^/,\n]+", re.MULTILINE)
+"""The first part of each path in a RECORD."""
+
 MAIN = """\
 import runpy, sys
 runpy.run_module("mcp_bench.clients." + sys.argv.pop(1), run_name="__main__", alter_sys=True)
@@ -43,7 +46,7 @@ def folder() -> Path:
     atexit.register(remove)
     made.chmod(0o755)
     (made / "__main__.py").write_text(MAIN)
-    for name, path in _packages().items():
+    for name, path in packages().items():
         link = made / name
         link.parent.mkdir(exist_ok=True)
         link.symlink_to(path)
@@ -69,7 +72,7 @@ def module(client: str) -> str:
 
 
 @cache
-def _packages() -> dict[str, Path]:
+def packages() -> dict[str, Path]:
     """Return the targets of the links by name."""
     spec = find_spec("mcp_bench.clients")
     assert spec is not None and spec.origin is not None  # noqa: S101 - part of this distribution
@@ -86,12 +89,23 @@ def _packages() -> dict[str, Path]:
             package = distribution(match["name"])
         except PackageNotFoundError:  # needed only by other Pythons or systems
             continue
-        record = package.read_text("RECORD") or ""
-        tops = {line.partition(",")[0].partition("/")[0] for line in record.splitlines()}
         site = Path(str(package.locate_file("")))
-        found |= {top: site / top for top in tops if top not in ("", "..", "__pycache__")}
-        for line in package.requires or ():
+        tops = set(TOP.findall(package.read_text("RECORD") or ""))
+        found |= {top: site / top for top in tops - {"..", "__pycache__"}}
+        for line in _requirements(package):
             wanted = EXTRA.search(line)
             if wanted is None or wanted["name"] in extras:
                 waiting.append(line)
     return {name: path for name, path in found.items() if path.exists()}
+
+
+def _requirements(package: Distribution) -> list[str]:
+    """Return the dependency specifiers of a distribution.
+
+    `Distribution.requires` reads the whole description as a mail: every start of a run would wait for it.
+    """
+    text = package.read_text("METADATA")
+    if text is None:
+        return package.requires or []
+    header = text.partition("\n\n")[0].splitlines()
+    return [line.partition(":")[2].strip() for line in header if line.startswith("Requires-Dist:")]
