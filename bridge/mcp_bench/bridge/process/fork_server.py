@@ -126,9 +126,11 @@ def main() -> None:
     supervisor.harden()
     requests = socket.socket(fileno=int(sys.argv[1]))
     sys.path.insert(0, sys.argv[2])
+    gc.disable()  # modules are no garbage: looking for it takes a seventh of the time to import them
     for name in sys.argv[3:]:
         importlib.import_module(name)
     gc.freeze()  # without this, garbage collection in a fork would copy every page
+    gc.enable()
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # supervisors are not waited for here
     while True:
         word, descriptors, _, _ = socket.recv_fds(requests, 1, DESCRIPTORS)
