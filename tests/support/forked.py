@@ -8,7 +8,8 @@ starts like a new interpreter: its own environment, folder, arguments, streams a
 start, such as an agent that starts a server. It waits for the fork, passes SIGTERM and SIGINT on, and ends as the fork
 ends; killing it ends the fork, a moment later. The fork has the streams, the environment and the folder of the
 command, but not its process id, session, terminal and limits. After its exit handlers it does not free its objects.
-The fork server of a run is a fork, too, where agents are not confined: see `warm_fork_server`.
+The fork server of a run is a fork, too, where agents are not confined: see `warm_fork_server`. So is the referee of
+interactive use: see `warm_referee`.
 """
 
 from __future__ import annotations
@@ -31,8 +32,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from mcp_bench.plugins.own_clients.environment import packages
+from mcp_bench.servers.entry_points import entry_points
 from mcp_bench.servers.saasworld.authoring.family import all_families
-from tests.support import fork_launcher, warm_fork_server
+from tests.support import fork_launcher, warm_fork_server, warm_referee
 
 WARM = (
     "anthropic",
@@ -215,6 +218,8 @@ def _become(request: dict[str, object], streams: Sequence[int]) -> None:
     sys.argv = [run, *request["args"]]  # type: ignore[misc]
     if not patched and warm_fork_server.wanted(sys.argv):
         warm_fork_server.prepare()
+    if not patched and warm_referee.wanted(sys.argv):
+        warm_referee.prepare()
     try:
         if run.endswith(".py"):
             sys.path[0] = str(Path(run).parent)
@@ -251,11 +256,15 @@ def _writer(number: int, errors: str, *, line_buffering: bool = False) -> io.Tex
 
 if __name__ == "__main__":
     atexit.register(_end_at_once)  # the last one to run, because it is the first here
+    gc.disable()  # next to nothing of what is imported is garbage
     for name in WARM:
         importlib.import_module(name)
     all_families()  # each is a module that a task imports
+    entry_points("")  # what is installed stays installed
+    packages()
     gc.collect()
     gc.freeze()
+    gc.enable()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
         listener.bind(sys.argv[1])
         listener.listen(64)
