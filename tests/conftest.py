@@ -1,10 +1,11 @@
 """Shared by all tests: every test gets a home of its own, and asynchronous ones run on asyncio."""
 
+import gc
 import os
 import signal
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -31,6 +32,20 @@ limit_spinning()
 
 
 LEVELS = ("unit", "component", "contract", "system")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Look for garbage after the collection, and never again at the millions of objects that it leaves.
+
+    What is imported and collected is no garbage: looking for some takes a sixth of the time.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
