@@ -259,15 +259,12 @@ def script(hanging: Hanging) -> subprocess.Popen[str]:
     )
 
 
-@pytest.mark.parametrize("asynchronous", [False, True])
-def test_an_endpoint_with_a_login_is_named_again(asynchronous: bool) -> None:
+def test_an_endpoint_with_a_login_is_named_again() -> None:
     run = record("oracle", "notebook", limit=1, base_url=URL, progress=False)
     with pytest.raises(WrongUseError, match="has a login in its URL, which is not stored"):
         resume(run, progress=False)
     with pytest.raises(WrongUseError, match=r"is http://127\.0\.0\.1:1/v1"):
         resume(run, base_url="http://127.0.0.1:2/v1", progress=False)
-    if asynchronous:
-        again = anyio.run(partial(resume_async, run, base_url=URL, progress=False))
-    else:
-        again = resume(run, base_url=URL, progress=False)
+    assert resume(run, base_url=URL, progress=False).summary.done == 1
+    again = anyio.run(partial(resume_async, run, base_url=URL, progress=False))
     assert again.summary.done == 1
