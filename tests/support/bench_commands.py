@@ -53,10 +53,11 @@ class Bench:
         shared = {name: os.environ[name] for name in ("MCP_BENCH_CACHE",) if name in os.environ}
         return {**base, **ours, **shared, **self.environ}
 
-    def start(self, *args: str | Path) -> Started:
+    def start(self, *args: str | Path, warm: bool = False) -> Started:
+        """Start a command; a warm one starts quickly, but its process id is not that of the command."""
         pipe = subprocess.PIPE
         return Started(
-            self.command(*args),
+            self.warm_command(*args) if warm else self.command(*args),
             env=self.environment(),
             stdout=pipe,
             stderr=pipe,

@@ -65,7 +65,7 @@ def chromium() -> Iterator[Browser]:
 @contextmanager
 def opened_viewer(browser: Browser, home: Path) -> Iterator[Viewer]:
     """Start the viewer over a home, and let a browser in by its file, as a user's browser comes in."""
-    with Bench(home).start("view", "--no-browser", "--port", "0") as process:
+    with Bench(home).start("view", "--no-browser", "--port", "0", warm=True) as process:
         assert process.stdout is not None
         lines = iter(process.stdout.readline, "")
         url = next(line for line in lines if "viewer is at" in line).split(" at ")[1].split("/ ")[0]

@@ -225,7 +225,7 @@ def test_the_viewer_ends_with_its_signal(bench_home: Path) -> None:
 
 def test_a_home_that_cannot_be_written_does_not_stop_the_viewer(tmp_path: Path) -> None:
     (tmp_path / "home").write_text("")  # root, too, can write nothing below a file
-    with Bench(tmp_path / "home").start("view", "--no-browser", "--port", "0") as process:
+    with Bench(tmp_path / "home").start("view", "--no-browser", "--port", "0", warm=True) as process:
         assert process.stdout is not None and process.stderr is not None
         lines = iter(process.stdout.readline, "")
         token, file = (
