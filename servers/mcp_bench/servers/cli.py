@@ -82,17 +82,17 @@ def listing(as_json: bool) -> None:
 
 def facts(name: str, found: Benchmark) -> dict[str, Any]:
     """Return the row of a benchmark."""
+    from mcp_bench.servers.contracts import BenchmarkDefaults, with_defaults
+
     row: dict[str, Any] = {
         "name": name,
         "version": found.version,
         "summary": found.summary,
         "replay": found.replay,
     }
-    for extra in ("install", "licence"):
-        if value := getattr(found, extra, ""):
-            row[extra] = value
-    if (missing := getattr(found, "missing", None)) and (reason := missing()):
-        row["missing"] = reason
+    parts = with_defaults(found, BenchmarkDefaults)
+    further = {"install": parts.install, "licence": parts.licence, "missing": parts.missing()}
+    row |= {key: value for key, value in further.items() if value}
     row["installed"] = "missing" not in row
     return row
 

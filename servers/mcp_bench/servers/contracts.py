@@ -6,8 +6,9 @@ All values that cross it are JSON, so any benchmark can run in a separate proces
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Literal, Protocol, runtime_checkable
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, cast, runtime_checkable
 
 from pydantic import Field, JsonValue, PositiveFloat
 
@@ -21,10 +22,13 @@ __all__ = [
     "VACUOUS",
     "AssertionResult",
     "Benchmark",
+    "BenchmarkDefaults",
     "ChatMessage",
     "Converses",
+    "FindsInHome",
     "Grade",
     "GradesStates",
+    "HasEnvironment",
     "Image",
     "Limits",
     "Model",
@@ -38,7 +42,9 @@ __all__ = [
     "ToolResult",
     "ToolSpec",
     "World",
+    "WorldDefaults",
     "partial_credit",
+    "with_defaults",
 ]
 
 JSON = JsonValue
@@ -144,8 +150,7 @@ class Reference(Model):
 class World(Protocol):
     """The live state of one attempt. Calls on one world never overlap.
 
-    A world whose tools change (`ToolResult.tools_changed`) has an attribute `changes_tools = True` from the
-    start: clients learn when they connect whether they will be notified.
+    `WorldDefaults` has its optional parts.
     """
 
     def tools(self) -> Sequence[ToolSpec]:
@@ -234,38 +239,38 @@ class GradesStates(Protocol):
         ...
 
 
+@runtime_checkable
+class FindsInHome(Protocol):
+    """Optional: a benchmark that finds something in the home of mcp-bench."""
+
+    @property
+    def variables(self) -> Mapping[str, str]:
+        """Environment variables that name it for a process with another home."""
+        ...
+
+
+@runtime_checkable
+class HasEnvironment(Protocol):
+    """Optional: a benchmark with a Python environment of its own (`mcp-bench benchmarks install`)."""
+
+    pins: Path | None
+    """The list of packages that it is built from."""
+    python_variable: str
+    """The environment variable that names another interpreter."""
+
+    @property
+    def python(self) -> str:
+        """The interpreter of now."""
+        ...
+
+
 class Benchmark(Protocol):
     """A named set of tasks, the tools that solve them, and a grader.
 
     `tasks`, `reference` and `tools` may block (they can start a worker process): call them in a
     thread from async code. An entry point in the group `mcp_bench.benchmarks` names an instance.
 
-    A benchmark can also have an attribute `private_splits`, a tuple of names: splits whose tasks nobody
-    can know beforehand, because they follow from a secret of this machine. The tasks of all others are
-    public: an agent may carry their solutions. With `prepare_split(split)`, it can make what such a split
-    needs before its first use; the text that is returned is shown to the user (None: nothing was made).
-
-    A benchmark can also have an attribute `by_hand`, the name of another benchmark: what interactive use
-    serves in place of this one. It is for benchmarks whose tools differ from task to task.
-
-    And `agent_inside`: True if its worlds are a `ShellWorld` in whose sandbox an agent can be started, with a
-    shell of its own (`--tools all`).
-
-    And `own_files`: True if its tasks come from files that the operator can change: `version` does not name
-    them, and what is derived from them is never cached.
-
-    And `converses`: True if its worlds' users speak again (`Converses`); interactive use then lists the tool
-    `reply_to_user`.
-
-    A benchmark can also have an attribute `install`, the command that installs its dependencies, and an
-    attribute `licence`, the licence of its data. With a method `missing()`, it says in one sentence why it
-    cannot run here, such as a package that is not installed (None: it can), without importing anything heavy.
-    If it finds something in the home of mcp-bench, an attribute `variables` names it for a process that has
-    another home: a mapping of environment variables.
-
-    And it can have a method `describe(assertion, final_state)` for `mcp-bench show`: it returns two texts,
-    what the `AssertionResult` requires and, if it does not hold, what the stored snapshot has instead.
-    Without it, `show` prints the assertion's name and detail.
+    `BenchmarkDefaults` has its optional parts.
     """
 
     name: str
@@ -312,3 +317,78 @@ class Benchmark(Protocol):
     async def aclose(self) -> None:
         """Release what the benchmark holds, such as a worker process. Open worlds end with it."""
         ...
+
+
+class WorldDefaults:
+    """What a world can also have, and what counts where it has not; see `BenchmarkDefaults`."""
+
+    changes_tools: bool = False
+    """Whether its tools can change (`ToolResult.tools_changed`). Clients learn when they connect whether they
+    will be notified."""
+    grader_version: str = ""
+    """Of the grade 0 that it gets if what the agent left ends the sandbox in which it is graded."""
+
+
+class BenchmarkDefaults:
+    """What a benchmark can also have, and what counts where it has not.
+
+    No benchmark has to inherit from this class. Where one does, as with `SimpleBenchmark`, a type checker
+    compares its parts with these.
+    """
+
+    private_splits: tuple[str, ...] = ()
+    """Splits whose tasks nobody can know beforehand, because they follow from a secret of this machine. The
+    tasks of all others are public: an agent may carry their solutions."""
+    by_hand: str | None = None
+    """The name of another benchmark: what interactive use serves in place of this one. It is for benchmarks
+    whose tools differ from task to task."""
+    agent_inside: bool = False
+    """Whether its worlds are a `ShellWorld` in whose sandbox an agent can be started, with a shell of its own
+    (`--tools all`)."""
+    own_files: bool = False
+    """Whether its tasks come from files that the operator can change: `version` does not name them, and what
+    is derived from them is never cached."""
+    converses: bool = False
+    """Whether its worlds' users speak again (`Converses`): interactive use then lists the tool
+    `reply_to_user`."""
+    licence: str = ""
+    """The licence of its data."""
+    install: str = ""
+    """The command that installs its dependencies."""
+
+    def missing(self) -> str | None:
+        """Return in one sentence why it cannot run here, such as a package that is not installed.
+
+        None: it can. This imports nothing heavy.
+        """
+        return None
+
+    def prepare_split(self, split: str) -> str | None:
+        """Make what a private split needs before its first use, and return what the user should know.
+
+        None: nothing was made.
+        """
+        return None
+
+    def describe(self, assertion: AssertionResult, final_state: JSON) -> tuple[str, str]:
+        """Return what an assertion requires and, if it does not hold, what the stored snapshot has instead.
+
+        `mcp-bench show` prints both.
+        """
+        return assertion.name, assertion.detail
+
+
+DefaultsT = TypeVar("DefaultsT")
+
+
+def with_defaults(found: object, defaults: type[DefaultsT]) -> DefaultsT:
+    """Return the optional parts of a benchmark or a world: its own, or else the defaults."""
+    return cast("DefaultsT", _Parts(found, defaults()))
+
+
+class _Parts:
+    def __init__(self, found: object, defaults: object) -> None:
+        self._found, self._defaults = found, defaults
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._found, name, getattr(self._defaults, name))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import ChatMessage, World
+from mcp_bench.servers.contracts import ChatMessage, World, WorldDefaults, with_defaults
 from mcp_bench.servers.errors import SandboxEndedError
 from mcp_bench.servers.grading import AssertionResult, Grade
 from mcp_bench.servers.host import has_parameter
@@ -35,7 +35,7 @@ async def grade_world(world: World, answer: str, transcript: Sequence[ChatMessag
         )
     except SandboxEndedError as error:
         failed = AssertionResult(name="the sandbox lasted until the grade", passed=False, detail=str(error))
-        version: str = getattr(world, "grader_version", "")
+        version = with_defaults(world, WorldDefaults).grader_version
         return Grade(partial=0, strict=False, assertions=(failed,), grader_version=version)
     if not isinstance(found, Grade):
         raise TypeError(f"grade returned {type(found).__name__}, not a Grade")

@@ -17,7 +17,7 @@ from mcp_bench.bridge.check.finding import Finding, judged
 from mcp_bench.bridge.check.overlap import few
 from mcp_bench.bridge.check.worlds import Opened
 from mcp_bench.bridge.replay.regrade import graded_episodes, regrade_all
-from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.contracts import Benchmark, FindsInHome
 
 JOBS = 2
 SHORT_WAIT = 0.1
@@ -34,7 +34,7 @@ def play(agent: str, benchmark: Benchmark, tasks: Sequence[str], home: Path, see
         jobs=JOBS,
         progress=False,
         home=home,
-        env=dict(getattr(benchmark, "variables", {})),
+        env=dict(benchmark.variables) if isinstance(benchmark, FindsInHome) else {},
         retry_wait=SHORT_WAIT,
         isolation=os.environ.get("MCP_BENCH_ISOLATION"),
     )

@@ -43,15 +43,15 @@ def check_benchmark(benchmark: str, limit: int, seed: int, as_json: bool) -> Non
     Exits with 1 if a check failed; warnings are what an author should know.
     """
     from mcp_bench.bridge.check.check import check_benchmark as run_checks
-    from mcp_bench.servers.contracts import Benchmark
+    from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, with_defaults
     from mcp_bench.servers.errors import MissingDependencyError
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.sanitize import sanitize_line
 
     found: Benchmark = load("benchmark", benchmark)
-    if (missing := getattr(found, "missing", None)) and (reason := missing()):
-        install = getattr(found, "install", "")
-        how = f". Install it with: {install}" if install else ""
+    parts = with_defaults(found, BenchmarkDefaults)
+    if reason := parts.missing():
+        how = f". Install it with: {parts.install}" if parts.install else ""
         raise MissingDependencyError(f"{benchmark} cannot run here: {reason}{how}")
     import logging
 

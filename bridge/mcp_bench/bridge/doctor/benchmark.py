@@ -8,7 +8,7 @@ import anyio
 
 from mcp_bench.bridge.doctor.finding import Check, Finding, info, ok, problem
 from mcp_bench.bridge.doctor.run_checks import text_and_advice
-from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, with_defaults
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load
 
@@ -19,16 +19,14 @@ def benchmark_check(name: str) -> Check:
     def run() -> Iterator[Finding]:
         try:
             benchmark: Benchmark = load("benchmark", name)
-            missing = getattr(benchmark, "missing", None)
-            if missing is not None and (reason := missing()) is not None:
-                advice = getattr(benchmark, "install", "")
-                yield info("package", reason, f"install it with: {advice}" if advice else "")
+            parts = with_defaults(benchmark, BenchmarkDefaults)
+            if (reason := parts.missing()) is not None:
+                yield info("package", reason, parts.install and f"install it with: {parts.install}")
                 return
             try:
                 task = next(iter(benchmark.tasks(limit=1)), None)
             finally:
-                if close := getattr(benchmark, "aclose", None):
-                    anyio.run(close)
+                anyio.run(benchmark.aclose)
         except MissingDependencyError as error:
             yield info("package", *text_and_advice(error))
             return

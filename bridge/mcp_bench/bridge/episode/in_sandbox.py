@@ -24,7 +24,7 @@ from mcp_bench.bridge.isolation.uid import hand_over
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.sandbox import enter
 from mcp_bench.plugins.contracts import Agent, Home, LentLogin, Tools
-from mcp_bench.servers.contracts import Benchmark, World
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, World, with_defaults
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.sandbox import HOST_BASE, Sandbox
 from mcp_bench.servers.worlds.shell_world import ShellWorld
@@ -99,7 +99,7 @@ class Door:
 
 def works_inside(benchmark: Benchmark | None, tools: Tools) -> bool:
     """Return whether agents of a run are put into the sandbox of their task."""
-    return tools == "all" and bool(getattr(benchmark, "agent_inside", False))
+    return tools == "all" and with_defaults(benchmark, BenchmarkDefaults).agent_inside
 
 
 def check_inside(agent: Agent, benchmark: Benchmark, home: Home, isolation: str) -> None:

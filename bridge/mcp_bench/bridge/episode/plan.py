@@ -195,10 +195,5 @@ async def asked_again(benchmark: Benchmark, episode: PlannedEpisode) -> PlannedE
         return episode
 
 
-def private_splits(benchmark: Benchmark) -> tuple[str, ...]:
-    """Return the splits of a benchmark whose tasks nobody can know beforehand."""
-    return tuple(getattr(benchmark, "private_splits", ()))
-
-
 def fewer(one: int | None, other: int | None) -> int | None:
     return min((limit for limit in (one, other) if limit is not None), default=None)

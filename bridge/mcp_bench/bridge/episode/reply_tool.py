@@ -16,7 +16,16 @@ from mcp_bench.recorder.conversations.user_turns import CONVERSATION, LEFT, REPL
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.servers.contracts import JSON, Converses, Grade, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import (
+    JSON,
+    Converses,
+    Grade,
+    ToolResult,
+    ToolSpec,
+    World,
+    WorldDefaults,
+    with_defaults,
+)
 from mcp_bench.servers.mcp_server.tool_result import to_mcp
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 
@@ -65,7 +74,7 @@ class ConversingWorld:
         self._user = user
         self._shown = [REPLY_TO_USER] if listed else []
         self._left = False
-        self.changes_tools: bool = getattr(world, "changes_tools", False)
+        self.changes_tools = with_defaults(world, WorldDefaults).changes_tools
 
     def tools(self) -> Sequence[ToolSpec]:
         return [*self._world.tools(), *self._shown]

@@ -13,7 +13,7 @@ from urllib.parse import quote
 from mcp_bench.bridge.harness.folder import SKILL, TOOLS, Harness, Skill
 from mcp_bench.bridge.harness.recall import RECALL, recall, recall_tool
 from mcp_bench.recorder.records import PlannedEpisode
-from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, WorldDefaults, with_defaults
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
@@ -43,7 +43,7 @@ class EquippedWorld:
         self._recalled = {
             path: one for path, one in harness.recalled.items() if not one.task or one.task != task
         }
-        self.changes_tools: bool = getattr(world, "changes_tools", False)
+        self.changes_tools = with_defaults(world, WorldDefaults).changes_tools
         own = world.served_resources if isinstance(world, HasResources) else ()
         self.served_resources: Sequence[Resource] = [*own, *skill_resources(harness)]
 

@@ -24,7 +24,7 @@ from mcp_bench.bridge.interactive.run import InteractiveRun, TaskQueue
 from mcp_bench.bridge.interactive.tools import CONTROL, FINISH_TASK, NEXT_TASK, NEXT_TASK_PROMPT, with_answer
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
-from mcp_bench.servers.contracts import JSON, Task, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, BenchmarkDefaults, Task, ToolResult, ToolSpec, with_defaults
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.host import NoHost, needed_role, open_world
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
@@ -70,7 +70,7 @@ class Client:
             )
         self.run = run
         self.name = name
-        replies = (REPLY_TO_USER,) if getattr(run.benchmark, "converses", False) else ()
+        replies = (REPLY_TO_USER,) if with_defaults(run.benchmark, BenchmarkDefaults).converses else ()
         self.task_tools = with_answer([*tools, *replies])
         self.tools = (NEXT_TASK, FINISH_TASK, *self.task_tools)
         self.done = 0

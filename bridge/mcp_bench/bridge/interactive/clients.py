@@ -15,7 +15,7 @@ from mcp_bench.bridge.episode.plan import tools_of
 from mcp_bench.bridge.interactive.client import Client
 from mcp_bench.bridge.interactive.run import InteractiveRun, TaskChoice, open_queue
 from mcp_bench.recorder.records import FlagKind, now_us
-from mcp_bench.servers.contracts import Benchmark, ToolSpec
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, ToolSpec, with_defaults
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.registry import load
@@ -165,7 +165,7 @@ class Clients:
 
     async def _open(self, benchmark: str, choice: TaskChoice, name: str) -> Client:
         found: Benchmark = load("benchmark", benchmark)
-        if other := getattr(found, "by_hand", None):  # the same tasks, with a fixed set of tools
+        if other := with_defaults(found, BenchmarkDefaults).by_hand:
             found = load("benchmark", other)
         opened = self._benchmarks.get(found.name)
         if opened is None:

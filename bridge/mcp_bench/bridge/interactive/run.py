@@ -16,17 +16,11 @@ from dataclasses import dataclass
 import anyio
 from pydantic import JsonValue
 
-from mcp_bench.bridge.episode.plan import (
-    FailedTask,
-    chosen_tasks,
-    own_failure,
-    planned_episode,
-    private_splits,
-)
+from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, own_failure, planned_episode
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.recording import Recording
-from mcp_bench.servers.contracts import Benchmark, Task
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, Task, with_defaults
 from mcp_bench.servers.errors import BenchError, WrongUseError
 
 AGENT = "hand"
@@ -52,6 +46,7 @@ class InteractiveRun:
             StorageError: it cannot be created.
         """
         if self._folder is None:
+            private = with_defaults(self.benchmark, BenchmarkDefaults).private_splits
             info = RunInfo(
                 id=new_id("run"),
                 created_us=now_us(),
@@ -62,7 +57,7 @@ class InteractiveRun:
                 isolation="none",
                 home="native",
                 tools="all",
-                settings={"private_splits": list[JsonValue](private_splits(self.benchmark))},
+                settings={"private_splits": list[JsonValue](private)},
             )
             self._folder = RunFolder.create(info)
             self._on_create(info.id)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, WorldDefaults, with_defaults
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
@@ -43,7 +43,7 @@ class AnsweredWorld:
         self._world = world
         self._own = any(tool.name == SUBMIT_ANSWER.name for tool in world.tools())
         self.answer: str | None = None
-        self.changes_tools: bool = getattr(world, "changes_tools", False)
+        self.changes_tools = with_defaults(world, WorldDefaults).changes_tools
 
     def tools(self) -> Sequence[ToolSpec]:
         return with_answer(self._world.tools())

@@ -11,7 +11,7 @@ import click
 from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
-from mcp_bench.bridge.episode.plan import chosen_tasks, plan, private_splits, tools_of
+from mcp_bench.bridge.episode.plan import chosen_tasks, plan, tools_of
 from mcp_bench.bridge.harness.folder import AGENTS, read_harness, stored_harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
@@ -38,7 +38,7 @@ from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.runs.annotations import annotate, check_annotations
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
-from mcp_bench.servers.contracts import Benchmark
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, with_defaults
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
@@ -136,7 +136,7 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
             check_sandboxes(choices.sandbox)  # an error here, not in every episode
         if harness is not None:
             check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
-        settings["private_splits"] = list[JsonValue](private_splits(backend))
+        settings["private_splits"] = list[JsonValue](with_defaults(backend, BenchmarkDefaults).private_splits)
         setup = replace(setup, benchmark=backend, sandbox=choices.sandbox)
         if agent.capabilities.plays_reference:
             episodes = with_reference(backend, episodes)  # its calls ask nobody
@@ -199,10 +199,9 @@ def prepare_split(bench: Benchmark, split: str | None) -> None:
     Raises:
         BenchError: it cannot be made.
     """
-    if split in private_splits(bench) and hasattr(bench, "prepare_split"):
-        made: str | None = bench.prepare_split(split)
-        if made is not None:
-            click.echo(sanitize_line(made), err=True)
+    parts = with_defaults(bench, BenchmarkDefaults)
+    if split in parts.private_splits and (made := parts.prepare_split(split)) is not None:
+        click.echo(sanitize_line(made), err=True)
 
 
 def resume_run(

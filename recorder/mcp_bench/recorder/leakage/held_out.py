@@ -21,7 +21,7 @@ import numpy as np
 
 from mcp_bench.recorder.leakage.similarity import Shingles, calls_text, shingles
 from mcp_bench.recorder.paths import cache_dir
-from mcp_bench.servers.contracts import Benchmark, Reference
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, Reference, with_defaults
 from mcp_bench.servers.errors import BenchError
 
 PRIVATE = "private"
@@ -70,7 +70,7 @@ def held_out(benchmark: Benchmark, split: str) -> HeldOut:
         UnknownNameError: the benchmark does not have the split.
         BenchError: its tasks cannot be built (for example the private split without its secret).
     """
-    if split == PRIVATE or getattr(benchmark, "own_files", False):
+    if split == PRIVATE or with_defaults(benchmark, BenchmarkDefaults).own_files:
         return build(benchmark, split)
     file = _cache(benchmark, split)
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):

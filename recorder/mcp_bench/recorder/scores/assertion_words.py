@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from mcp_bench.servers.contracts import AssertionResult
+from mcp_bench.servers.contracts import AssertionResult, Benchmark, BenchmarkDefaults, with_defaults
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load
 
@@ -19,24 +19,22 @@ def in_words(
     """Return the stored assertions, each with two texts more: `required` and `found`.
 
     They are the assertion's name and detail unless the benchmark is installed in the recorded version and has
-    a method `describe` (see the contract `Benchmark`). `found` is empty for an assertion that holds.
+    a method `describe` (`BenchmarkDefaults`). `found` is empty for an assertion that holds.
     """
-    describe = None
+    parts = BenchmarkDefaults()
     try:
-        found = load("benchmark", benchmark)
-        if getattr(found, "version", None) == version:
-            describe = getattr(found, "describe", None)
+        found: Benchmark = load("benchmark", benchmark)
+        if found.version == version:
+            parts = with_defaults(found, BenchmarkDefaults)
     except BenchError as error:  # not installed, or broken: its own words do
         _log.info("%s", error)
-    return [{**one, **_words(one, describe, final_state)} for one in assertions]
+    return [{**one, **_words(one, parts, final_state)} for one in assertions]
 
 
-def _words(stored: dict[str, Any], describe: Any, final_state: Any) -> dict[str, str]:
+def _words(stored: dict[str, Any], parts: BenchmarkDefaults, final_state: Any) -> dict[str, str]:
     own = {"required": str(stored.get("name")), "found": str(stored.get("detail") or "")}
-    if describe is None:
-        return own
     try:
-        required, found = describe(AssertionResult.model_validate(stored), final_state)
+        required, found = parts.describe(AssertionResult.model_validate(stored), final_state)
         return {"required": str(required), "found": str(found) or own["found"]}
     except Exception as error:  # the benchmark's code, on data of any age
         _log.info("assertion %r: %s", stored.get("name"), error)

@@ -32,7 +32,7 @@ def install(benchmark: str, python: str | None, as_json: bool) -> None:
     import os
     import time
 
-    from mcp_bench.servers.contracts import Benchmark
+    from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, HasEnvironment, with_defaults
     from mcp_bench.servers.environments.build import build
     from mcp_bench.servers.environments.pins import read_pins
     from mcp_bench.servers.environments.places import LABEL, folder
@@ -40,19 +40,17 @@ def install(benchmark: str, python: str | None, as_json: bool) -> None:
     from mcp_bench.servers.registry import load
 
     found: Benchmark = load("benchmark", benchmark)
-    listed = getattr(found, "pins", None)
-    if listed is None:
-        how = getattr(found, "install", "")
+    if not isinstance(found, HasEnvironment) or found.pins is None:
+        how = with_defaults(found, BenchmarkDefaults).install
         text = f"Install it with: {how}" if how else "It needs nothing that is not there"
         raise WrongUseError(f"{benchmark} has no environment of its own. {text}")
-    pins, place = read_pins(listed), folder(benchmark)
-    variable = getattr(found, "python_variable", "")
+    pins, place, variable = read_pins(found.pins), folder(benchmark), found.python_variable
     started = time.monotonic()
     changed = build(benchmark, pins, python, say)
     named = os.environ.pop(variable, "")  # what was built is tested, whatever else is named
     try:
         first = next(found.tasks(limit=1)).id  # its worker starts, with all its imports
-        python_there = str(getattr(found, "python", ""))
+        python_there = found.python
     except (BenchError, StopIteration) as error:
         if changed:
             (place / LABEL).unlink(missing_ok=True)

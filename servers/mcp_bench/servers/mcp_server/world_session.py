@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 
 import anyio
 
-from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, WorldDefaults, with_defaults
 from mcp_bench.servers.errors import BenchError, HostError, WorkerDiedError, suggestion
 from mcp_bench.servers.mcp_server.arguments import ArgumentValidator, cut
 from mcp_bench.servers.mcp_server.cancellation import is_cancellation
@@ -72,7 +72,7 @@ class WorldSession:
         self.served_resources: tuple[Resource, ...] = (
             tuple(world.served_resources) if isinstance(world, HasResources) else ()
         )
-        self.changes_tools: bool = getattr(world, "changes_tools", False)
+        self.changes_tools = with_defaults(world, WorldDefaults).changes_tools
         """Whether clients are notified of other tools (`ChangesTools`)."""
         self.tools_listeners: list[Callable[[], None]] = []
         self.calls = 0

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import anyio
 
-from mcp_bench.servers.contracts import Reference, Replay, Task, ToolSpec, World
+from mcp_bench.servers.contracts import BenchmarkDefaults, Reference, Replay, Task, ToolSpec, World
 from mcp_bench.servers.environments.pins import read_pins, shipped_pins
 from mcp_bench.servers.environments.places import folder, link_ours, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WorkerDiedError
@@ -34,7 +34,7 @@ PAGE = 50
 """Tasks per request, so that iteration stays lazy."""
 
 
-class RemoteBenchmark:
+class RemoteBenchmark(BenchmarkDefaults):
     """Implements the Benchmark contract through a worker process, started on first use.
 
     `tasks`, `task`, `reference` and `tools` block. The other methods are async and support many worlds and

@@ -37,6 +37,8 @@ from mcp_bench.servers.contracts import (
     Task,
     ToolSpec,
     World,
+    WorldDefaults,
+    with_defaults,
 )
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
@@ -213,7 +215,7 @@ class Worker:
         answer = self._listed(opened.tools())
         return answer | {
             "methods": [method for method in OPTIONAL if hasattr(opened, method)],
-            "changes_tools": bool(getattr(opened, "changes_tools", False)),
+            "changes_tools": with_defaults(opened, WorldDefaults).changes_tools,
             "reads_transcript": reads_transcript(opened),
             "closes": getattr(type(opened), "close", None) is not SimpleWorld.close,
         }
@@ -271,7 +273,7 @@ class Worker:
         assert isinstance(found, Converses)  # noqa: S101 - as above
         async with lock:
             answer: dict[str, JSON] = {"said": await found.reply(said)}
-            if getattr(found, "changes_tools", False):
+            if with_defaults(found, WorldDefaults).changes_tools:
                 answer["tools"] = dumped(found.tools())
         return answer
 

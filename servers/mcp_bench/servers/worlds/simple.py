@@ -15,7 +15,18 @@ from typing import Any, ClassVar, TypeVar, cast
 
 from pydantic import TypeAdapter, ValidationError, validate_call
 
-from mcp_bench.servers.contracts import ALL_SPLITS, JSON, Reference, Replay, Task, ToolResult, ToolSpec, World
+from mcp_bench.servers.contracts import (
+    ALL_SPLITS,
+    JSON,
+    BenchmarkDefaults,
+    Reference,
+    Replay,
+    Task,
+    ToolResult,
+    ToolSpec,
+    World,
+    WorldDefaults,
+)
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import AssertionResult, Grade, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host, takes_host
@@ -29,7 +40,7 @@ _SPEC = "_mcp_bench_tool"
 """The attribute of a method that is a tool."""
 
 
-class SimpleBenchmark(ABC):
+class SimpleBenchmark(BenchmarkDefaults, ABC):
     """A benchmark of which a subclass says its names, ids, tasks and worlds.
 
     A subclass sets `name`, `summary` and `toolset`, and implements `ids`, `make_task` and `make_world`;
@@ -42,10 +53,7 @@ class SimpleBenchmark(ABC):
     replay: Replay = "exact"
     replay_ignores: tuple[str, ...] = ()
     splits: tuple[str, ...] = ("train", "dev", "test")
-    private_splits: tuple[str, ...] = ()
-    """Splits that follow from a secret of this machine. `all` is without them."""
-    own_files: bool = False
-    """Whether its tasks come from files that the operator can change, which `version` does not name."""
+    """What `all` means: those without `private_splits`."""
     default_split: str | None = None
     """What `tasks` yields if no split is named. None: `test`, or the first of `splits` if there is none."""
     toolset: Sequence[ToolSpec] = ()
@@ -149,7 +157,7 @@ def tool(method: Method) -> Method:
     return cast("Method", checked)
 
 
-class SimpleWorld(ABC):  # noqa: B024 - what a subclass implements is its choice
+class SimpleWorld(WorldDefaults, ABC):
     """A world of which a subclass says its tools, what a call does, and what is checked.
 
     A subclass marks methods with `@tool`, or sets `toolset` and implements `call`. It implements either
