@@ -7,11 +7,13 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.check.finding import Finding
+from mcp_bench.bridge.check.names import names
 from mcp_bench.bridge.check.overlap import overlap
 from mcp_bench.bridge.check.sample import sample
 from mcp_bench.bridge.check.shortcuts import shortcuts
 from mcp_bench.bridge.check.worlds import open_all, schemas
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sdk import (
     AssertionResult,
     Reference,
@@ -79,6 +81,31 @@ def tried(benchmark: SimpleBenchmark) -> Finding:
     tasks = sample(benchmark, 5)[0].tasks["train"]
     solutions = {task.id: found for task in tasks if (found := benchmark.reference(task.id))}
     return anyio.run(shortcuts, benchmark, tasks, solutions, 0)
+
+
+class Misspelt(Capitals):
+    own_file = True
+    license = "MIT"
+    install = "pip install capitals"
+    installed = private = True
+
+    def prepare_splits(self, split: str) -> str:
+        return split
+
+
+def test_attributes_that_are_nearly_optional_parts_are_named() -> None:
+    finding = names(Misspelt())
+    assert (finding.verdict, finding.summary) == ("warning", "optional parts: install")
+    assert finding.reasons == (
+        "mcp-bench does not read 'license': did you mean 'licence'?",
+        "mcp-bench does not read 'own_file': did you mean 'own_files'?",
+        "mcp-bench does not read 'prepare_splits': did you mean 'prepare_split'?",
+    )
+
+
+def test_no_listed_benchmark_has_a_misspelt_part() -> None:
+    reasons = {name: names(load("benchmark", name)).reasons for name in registered("benchmark")}
+    assert not any(reasons.values()), reasons
 
 
 def test_tasks_that_need_a_look_have_no_shortcut() -> None:

@@ -8,6 +8,7 @@ import anyio
 
 from mcp_bench.bridge.check import agents
 from mcp_bench.bridge.check.finding import Finding
+from mcp_bench.bridge.check.names import names
 from mcp_bench.bridge.check.overlap import overlap
 from mcp_bench.bridge.check.sample import sample
 from mcp_bench.bridge.check.sealing import sealing
@@ -25,6 +26,7 @@ def check_benchmark(benchmark: Benchmark, limit: int, seed: int) -> Iterator[Fin
         limit: Tasks of each split.
         seed: Seed of the worlds and of the random agent.
     """
+    yield names(benchmark)
     chosen, listed = sample(benchmark, limit)
     yield listed
     if not chosen.all:
