@@ -221,7 +221,7 @@ class Transcript(BaseModel):
 class Agent(Protocol):
     """One agent. Entry points of the group `mcp_bench.agents` name a class without arguments.
 
-    It can have an attribute `needs` (`mcp_bench.plugins.needs.Needs`) for `mcp-bench doctor` to check. A
+    It can have an attribute `needs` (`mcp_bench.plugins.needs.needs_of`) for `mcp-bench doctor` to check. A
     command-line program can derive from `mcp_bench.plugins.cli_agent.CliAgent`, which has the three methods.
     """
 
@@ -267,5 +267,18 @@ class Resumes(Protocol):
         Args:
             launch: the first launch, of a request that is `resumable`.
             output: what all launches have left so far, in the same files. `read` gets it all.
+        """
+        ...
+
+
+@runtime_checkable
+class CoversMany(Protocol):
+    """Optional: a plugin for many agents, one of which its options name."""
+
+    def for_options(self, options: Mapping[str, str]) -> Agent:
+        """Return the plugin of that agent.
+
+        Raises:
+            WrongUseError: the options name none.
         """
         ...

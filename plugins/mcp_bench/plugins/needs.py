@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol, runtime_checkable
 
-from mcp_bench.plugins.contracts import LentLogin
+from mcp_bench.plugins.contracts import Agent, LentLogin
 from mcp_bench.servers.errors import BenchError
 
 ModelApi = Literal["chat-completions", "responses", "anthropic-messages", "gemini"]
@@ -136,3 +136,26 @@ class Needs:
 
 NOTHING = Needs(model=False)
 """For agents that ask no model."""
+
+
+def needs_of(agent: Agent) -> Needs | None:
+    """Return what an agent declares in its attribute `needs`, or None if it declares nothing."""
+    needs = getattr(agent, "needs", None)
+    return needs if isinstance(needs, Needs) else None
+
+
+@runtime_checkable
+class ChoosesApi(Protocol):
+    """Optional: a client of ours, whose options choose the model API. It asks only where we say."""
+
+    def variables(self, options: Mapping[str, str], environ: Mapping[str, str]) -> dict[str, str]:
+        """Return the user's variables of the API that the client will use."""
+        ...
+
+    def api(self, options: Mapping[str, str], environ: Mapping[str, str]) -> ModelApi:
+        """Return the API that the client will use."""
+        ...
+
+    def key_names(self, options: Mapping[str, str], environ: Mapping[str, str]) -> tuple[str, ...]:
+        """Return the variables that can hold the key for that API."""
+        ...

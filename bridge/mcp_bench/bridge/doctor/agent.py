@@ -6,14 +6,13 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from mcp_bench.bridge.doctor.endpoint import reach
 from mcp_bench.bridge.doctor.finding import Check, Finding, hint, ok, problem, unset
 from mcp_bench.bridge.doctor.run_checks import text_and_advice
 from mcp_bench.plugins.bounded_command import answer_of
-from mcp_bench.plugins.contracts import Agent, Installation
-from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.contracts import Agent, CoversMany, Installation
+from mcp_bench.plugins.needs import Needs, needs_of
 from mcp_bench.plugins.reaper import NOT_STARTED
 from mcp_bench.servers.errors import MissingDependencyError
 from mcp_bench.servers.registry import load
@@ -38,20 +37,19 @@ def agent_check(
 
     def run() -> Iterator[Finding]:
         agent: Agent = load("agent", name)()
-        by_command = getattr(agent, "for_options", None)
-        if by_command is not None and command is None:
-            advice = f"name the agent's command: mcp-bench doctor {name} --agent-command 'kimi acp'"
-            yield (problem if named else hint)("program", "covers many agents; none was checked", advice)
-            return
-        if by_command is not None:
-            agent = by_command({"command": command})
+        if isinstance(agent, CoversMany):
+            if command is None:
+                advice = f"name the agent's command: mcp-bench doctor {name} --agent-command 'kimi acp'"
+                yield (problem if named else hint)("program", "covers many agents; none was checked", advice)
+                return
+            agent = agent.for_options({"command": command})
         try:
             found = agent.find(environ)
         except MissingDependencyError as error:
             yield (problem if named else hint)("program", *text_and_advice(error))
             return
         yield ok("program", f"{found.version}, {found.executable}")
-        needs = needs_of(agent)
+        needs = needs_of(agent) or Needs()
         yield from version(found, needs)
         yield from node(needs, environ)
         url = needs.endpoint_for(environ, base_url)
@@ -64,12 +62,6 @@ def agent_check(
             yield ok("endpoint", "depends on the model; not checked")
 
     return Check("agent", name, run)
-
-
-def needs_of(agent: Any) -> Needs:
-    """Return an agent's declared needs, or empty needs if its plugin declares none."""
-    needs = getattr(agent, "needs", None)
-    return needs if isinstance(needs, Needs) else Needs()
 
 
 def version(found: Installation, needs: Needs) -> Iterator[Finding]:

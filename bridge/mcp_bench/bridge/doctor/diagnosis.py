@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from mcp_bench.bridge.doctor.agent import agent_check, needs_of
+from mcp_bench.bridge.doctor.agent import agent_check
 from mcp_bench.bridge.doctor.benchmark import benchmark_check
 from mcp_bench.bridge.doctor.finding import Check, Finding
 from mcp_bench.bridge.doctor.machine import machine_checks
 from mcp_bench.bridge.doctor.runners import runner_checks
 from mcp_bench.bridge.doctor.subprocess_checks import run_checks_in_subprocess
+from mcp_bench.plugins.needs import needs_of
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.registry import load, registered
 
@@ -79,7 +80,8 @@ def is_problem(finding: Finding) -> bool:
 
 
 def uses_model(name: str) -> bool:
-    return needs_of(load("agent", name)).model
+    needs = needs_of(load("agent", name))
+    return needs is None or needs.model
 
 
 def diagnose(named: Sequence[str], base_url: str | None, command: str | None, seconds: float) -> Diagnosis:

@@ -16,7 +16,7 @@ from mcp_bench.bridge.model_endpoint.apis import APIS, message_in, names_in
 from mcp_bench.bridge.model_endpoint.request import NoResponseError, Response, send
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.plugins.contracts import Agent
-from mcp_bench.plugins.needs import PLACEHOLDER, LoginMissingError, ModelApi, Needs
+from mcp_bench.plugins.needs import PLACEHOLDER, ChoosesApi, LoginMissingError, ModelApi, needs_of
 from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 
 UNAUTHORIZED, NOT_FOUND = 401, 404
@@ -76,17 +76,16 @@ def endpoint_of(
     Raises:
         WrongUseError: the URL in a variable is not one that a client can open.
     """
-    needs = getattr(agent, "needs", None)
-    if not isinstance(needs, Needs) or not needs.model:
+    needs = needs_of(agent)
+    if needs is None or not needs.model:
         return None
-    variables = getattr(agent, "variables", None)
-    own = variables is not None  # our own client: it goes where we say
-    if variables is not None:
-        environ = variables(options, environ)
+    own = agent if isinstance(agent, ChoosesApi) else None
+    if own is not None:
+        environ = own.variables(options, environ)
     url = named
     if url is None and not native:
         url = next(filter(None, map(environ.get, needs.endpoint_variables)), None)
-    if url is None and own:
+    if url is None and own is not None:
         url = needs.endpoint_for(environ)
     if url is None:
         return None
@@ -96,12 +95,10 @@ def endpoint_of(
             f"the model endpoint of {agent.name}: {source} should be a URL that starts with http:// or "
             f"https://. {NOTHING}"
         )
-    of_options = getattr(agent, "api", None)
-    api = needs.api if of_options is None else of_options(options, environ)
-    of_api = getattr(agent, "key_names", None)  # never the key of another API
-    names = needs.endpoint_login if of_api is None else of_api(options, environ)
+    api = needs.api if own is None else own.api(options, environ)
+    names = needs.endpoint_login if own is None else own.key_names(options, environ)
     keys = (*names, *needs.endpoint_keys)
-    key = next(filter(None, map(launched.get, keys)), PLACEHOLDER if own else None)
+    key = next(filter(None, map(launched.get, keys)), None if own is None else PLACEHOLDER)
     return ModelEndpoint(agent.name, url, api, key, names, model, proxies=native)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from mcp_bench.plugins.contracts import Agent
-from mcp_bench.plugins.needs import Needs
+from mcp_bench.plugins.needs import ChoosesApi, needs_of
 from mcp_bench.servers.errors import WrongUseError
 
 OPTION = "--capture-llm"
@@ -22,7 +22,7 @@ def upstream(
     Raises: WrongUseError: the agent uses no model, its endpoint cannot be changed or is unknown, or
     its login only works at its own endpoint.
     """
-    needs: Needs | None = getattr(agent, "needs", None)
+    needs = needs_of(agent)
     if needs is None:
         if base_url is None:
             raise WrongUseError(f"{OPTION}: name the model endpoint of {agent.name!r} with --base-url")
@@ -34,7 +34,7 @@ def upstream(
             f"the model requests of {agent.name!r} cannot be captured, because its endpoint is fixed: "
             f"leave out {OPTION}"
         )
-    if hasattr(agent, "variables"):
+    if isinstance(agent, ChoosesApi):
         environ = agent.variables(options, environ)
     named = base_url or next(filter(None, map(environ.get, needs.endpoint_variables)), None)
     if named is not None:

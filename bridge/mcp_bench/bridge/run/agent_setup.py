@@ -9,7 +9,7 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.model_proxy.upstream import upstream
 from mcp_bench.bridge.process.limits import AgentLimits
 from mcp_bench.bridge.wire.foreign_server import ForeignServer
-from mcp_bench.plugins.contracts import Agent, Home, Tools
+from mcp_bench.plugins.contracts import Agent, CoversMany, Home, Tools
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.registry import load
 
@@ -64,9 +64,7 @@ def load_agent(name: str, options: Mapping[str, str], model: str | None) -> Agen
             raise WrongUseError(f"agent {name!r} has no option {key!r}{suggestion(key, agent.options)}")
     if agent.capabilities.needs_model and model is None:
         raise WrongUseError(f"agent {name!r} has no default model: name one with --model")
-    # a plugin that covers many agents returns the one that its options name
-    chosen: Agent = agent.for_options(options) if hasattr(agent, "for_options") else agent
-    return chosen
+    return agent.for_options(options) if isinstance(agent, CoversMany) else agent
 
 
 def check_agent_fits(agent: Agent, server: ForeignServer) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.plugins.contracts import Agent
-from mcp_bench.plugins.needs import PLACEHOLDER, Needs
+from mcp_bench.plugins.needs import PLACEHOLDER, needs_of
 from mcp_bench.plugins.own_clients.chat import Chat
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.paths import runs_dir
@@ -122,7 +122,7 @@ def variables(agent: str, root: str) -> dict[str, str]:
         WrongUseError: the agent cannot be sent there.
     """
     plugin: Agent = load("agent", agent)()
-    needs: Needs | None = getattr(plugin, "needs", None)
+    needs = needs_of(plugin)
     api = "chat-completions" if isinstance(plugin, Chat) else needs and needs.api
     if needs is None or not needs.endpoint_variables or api not in APIS:
         raise WrongUseError(
