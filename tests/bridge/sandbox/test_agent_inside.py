@@ -10,7 +10,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from mcp_bench.bridge.episode.in_sandbox import Door, deaths_of
+from mcp_bench.bridge.episode.in_sandbox import Door
+from mcp_bench.bridge.sandbox.bwrap import BwrapSandbox
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.bridge.sandbox.enter import first_process
 from mcp_bench.servers.codeworld import BENCHMARK as CODEWORLD
@@ -117,7 +118,8 @@ async def test_what_kills_everything_right_before_a_sandbox_is_ended_is_counted(
     for _ in range(3):
         with anyio.fail_after(60):
             async with BWRAP.sandbox(SandboxSpec(limits=SandboxLimits())) as sandbox:
-                door = Door(sandbox, getattr(sandbox, "door", {}), deaths_of(sandbox))
+                assert isinstance(sandbox, BwrapSandbox)
+                door = Door(sandbox, sandbox.door)
                 first = first_process(door.described["supervisor"])
                 [program] = Path(f"/proc/{first}/task/{first}/children").read_text().split()
                 os.kill(int(program), signal.SIGKILL)

@@ -23,10 +23,11 @@ from mcp_bench.bridge.isolation.level import Access, Confinement
 from mcp_bench.bridge.isolation.uid import hand_over
 from mcp_bench.bridge.process.agent import INTERPRETER
 from mcp_bench.bridge.sandbox import enter
+from mcp_bench.bridge.sandbox.bwrap import BwrapSandbox
 from mcp_bench.plugins.contracts import Agent, Home, LentLogin, Tools
 from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, World, with_defaults
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.sandbox import HOST_BASE, Sandbox
+from mcp_bench.servers.sandbox import HOST_BASE
 from mcp_bench.servers.worlds.shell_world import ShellWorld
 
 LEVEL = "bwrap"
@@ -38,7 +39,7 @@ SECONDS = 30.0
 class Door:
     """How an agent gets into a sandbox."""
 
-    sandbox: Sandbox
+    sandbox: BwrapSandbox
     described: Mapping[str, Any]
     """For enter.py."""
     deaths: int = 0
@@ -72,7 +73,7 @@ class Door:
 
     def killed_all(self) -> bool:
         """Return whether the agent, or a limit that it exceeded, has ended the sandbox's processes."""
-        return bool(self.sandbox.over) or deaths_of(self.sandbox) > self.deaths
+        return bool(self.sandbox.over) or self.sandbox.deaths > self.deaths
 
     async def listener(self) -> socket.socket:
         """Return a socket that listens on the sandbox's loopback.
@@ -140,8 +141,7 @@ def door_of(world: World | None) -> Door:
         BenchError: nothing of the machine can run in it.
     """
     sandbox = world.sandbox if isinstance(world, ShellWorld) else None
-    described = getattr(sandbox, "door", None)
-    if sandbox is None or not described:
+    if not isinstance(sandbox, BwrapSandbox) or not sandbox.door:
         raise BenchError(
             "the agent cannot be started in this task's sandbox: its engine has no way in. Use the engine "
             "bwrap, or leave out --tools all"
@@ -152,9 +152,4 @@ def door_of(world: World | None) -> Door:
             f"the agent cannot be started in this task's sandbox: its system is {base}, not this machine's, "
             "and its program needs this machine's libraries. Leave out --tools all for such tasks"
         )
-    return Door(sandbox, described, deaths_of(sandbox))
-
-
-def deaths_of(sandbox: Sandbox) -> int:
-    """Return how often every process of a sandbox was killed from inside, where its engine counts that."""
-    return int(getattr(sandbox, "deaths", 0))
+    return Door(sandbox, sandbox.door, sandbox.deaths)
