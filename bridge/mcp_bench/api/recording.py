@@ -14,7 +14,7 @@ from mcp_bench.api.process import OnEvent, RunProcess
 from mcp_bench.api.runs import Run
 from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Processes
 from mcp_bench.bridge.run.child import Request
-from mcp_bench.bridge.run.choices import DEFAULT_RETRIES, Choices, check
+from mcp_bench.bridge.run.choices import Choices, check, default
 from mcp_bench.bridge.run.events import RunEnded
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import VARIABLE, home_in
@@ -316,7 +316,7 @@ def _run(ended: RunEnded) -> Run:
 
 
 def _retries(environ: Mapping[str, str]) -> int:
-    text = environ.get("MCP_BENCH_RETRIES") or str(DEFAULT_RETRIES)
+    text = environ.get("MCP_BENCH_RETRIES") or str(default("retries"))
     if not (text.isascii() and text.isdigit()):
         raise WrongUseError(f"$MCP_BENCH_RETRIES is {text!r}: it must be a whole number, 0 or more")
     return int(text)

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
-from mcp_bench.bridge.roles.models import RoleLimits, RoleModel, Roles
+from mcp_bench.bridge.roles.limits import RoleLimits
+from mcp_bench.bridge.roles.models import RoleModel, Roles
 from mcp_bench.bridge.roles.prices import Price, read_prices
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.trajectory import Usage

@@ -231,10 +231,8 @@ def test_dropping_reasoning_can_make_conversations_equal(exported: Export) -> No
         (("--size", "5"), "without --cohort"),
         (("--max-tokens", "5"), "without --tokenizer"),
         (("--best", "0"), "--best is 0"),
-        (("--similarity", "nan"), "nan"),
         (("--redact", "secret"), "did you mean secrets"),
         (("--require-isolation", "landlok"), "did you mean landlock"),
-        (("--max-error-share", "nan"), "nan"),
         (("--reasoning", "hide"), "known: drop, keep"),
         (("--tokenizer", "no-such-file", "--max-tokens", "5"), "no-such-file"),
     ],
@@ -246,3 +244,10 @@ def test_invalid_options_are_refused(
     assert isinstance(result.exception, WrongUseError), result.output
     assert words in str(result.exception)
     assert result.exception.exit_code == 2
+
+
+@pytest.mark.parametrize("option", ["--similarity", "--max-error-share", "--min-partial", "--min-score"])
+def test_numbers_are_finite(invoke: Invoke, tmp_path: Path, option: str) -> None:
+    result = invoke(export, option, "nan", "--out", tmp_path / "o")
+    assert result.exit_code == 2
+    assert f"Invalid value for '{option}': nan is not a finite number" in result.output

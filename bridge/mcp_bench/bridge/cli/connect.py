@@ -6,7 +6,9 @@ import os
 
 import click
 
-from mcp_bench.bridge.cli.options import task_options
+from mcp_bench.bridge.cli.options import ids_in_files
+from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.recorder.cli.options import options_of
 
 DEFAULT_BENCHMARK = "saasworld-api"
 
@@ -31,7 +33,7 @@ Many agents have a command that adds it, for example:
     help="Join the client with this token: connections with the same token share its open task and continue "
     "its list of tasks. Default: each connection is a separate client.",
 )
-@task_options
+@options_of(Choices, "split", "tasks", "seed", "limit", tasks=ids_in_files)
 def connect(
     benchmark: str, entry: str | None, split: str | None, tasks: tuple[str, ...], seed: int, limit: int | None
 ) -> None:

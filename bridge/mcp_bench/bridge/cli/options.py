@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 import sys
 from collections.abc import Callable, Collection
@@ -12,8 +11,7 @@ from typing import Any, TypeVar
 
 import click
 
-from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
-from mcp_bench.bridge.engines.parallel import AUTO
+from mcp_bench.recorder.cli.options import finite
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -21,13 +19,6 @@ DEFAULT_IDLE = 3600.0
 DEFAULT_MAX_BODY = 16 << 20
 AMOUNT = r"\d+(\.\d+)?|\.\d+"
 """US dollars."""
-
-
-def finite(ctx: click.Context, param: click.Parameter, value: float | None) -> float | None:
-    """Refuse `nan`, which passes every range, and `inf`, which JSON cannot represent."""
-    if value is not None and not math.isfinite(value):
-        raise click.BadParameter(f"{value} is not a finite number")
-    return value
 
 
 def address(text: str) -> tuple[str, int]:
@@ -55,9 +46,6 @@ def ids_in_files(ctx: click.Context, param: click.Parameter, values: tuple[str, 
     return tuple(ids)
 
 
-split_option = click.option(
-    "--split", metavar="S", help="train, dev, test or all. Default: the benchmark's default tasks."
-)
 splits_option = click.option(
     "--split",
     "splits",
@@ -66,27 +54,6 @@ splits_option = click.option(
     show_default=True,
     metavar="SPLIT",
     help="Count tasks of this split (repeatable).",
-)
-task_option = click.option(
-    "--task",
-    "tasks",
-    metavar="ID",
-    multiple=True,
-    callback=ids_in_files,
-    help="Task id, or @FILE with several ids (repeatable).",
-)
-seed_option = click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed for what can vary in a world."
-)
-limit_option = click.option(
-    "--limit", type=click.IntRange(min=1), metavar="N", help="Take at most N tasks. Default: all."
-)
-durability_option = click.option(
-    "--durability",
-    type=click.Choice(["normal", "full"]),
-    default="normal",
-    show_default=True,
-    help="What stored data survives: a killed process (normal), or also a power cut (full, slower).",
 )
 idle_option = click.option(
     "--idle",
@@ -204,87 +171,9 @@ def judge_options(command: F) -> F:
     return with_options(*options)(command)
 
 
-def parallel_options(command: F) -> F:
-    """Add the options that say how many episodes are recorded at a time, and where."""
-    options = [
-        click.option(
-            "--jobs",
-            type=click.IntRange(min=1),
-            metavar="J",
-            default=1,
-            show_default=True,
-            help="Number of episodes to run in parallel.",
-        ),
-        click.option(
-            "--referees",
-            type=CountOrAuto(),
-            metavar="N|auto",
-            default=AUTO,
-            show_default=True,
-            help="Number of referee processes that share these episodes. `auto` is one for each four "
-            "processors, if there are at least 8 episodes at a time and 100 in all for each.",
-        ),
-        click.option(
-            "--ray",
-            is_flag=True,
-            help="Record on the nodes of a Ray cluster, instead of on this machine.",
-        ),
-        click.option(
-            "--address",
-            metavar="HOST:PORT",
-            help="With --ray: the head of the cluster. Default: the cluster that this machine is a node of.",
-        ),
-    ]
-    return with_options(*options)(command)
-
-
-def role_options(command: F) -> F:
-    """Add the options that name the models of the worlds' roles."""
-    options: list[Callable[[Any], Any]] = []
-    for role in ("user", "judge", "opponent"):
-        options += [
-            click.option(
-                f"--{role}-model",
-                metavar="M",
-                help=f"Model that plays the {role}, in worlds that ask one.",
-            ),
-            click.option(
-                f"--{role}-base-url",
-                metavar="URL",
-                callback=http_url,
-                help="Its endpoint, with the Chat Completions API. Default: $OPENAI_BASE_URL, or OpenAI's. "
-                f"Its key is in $MCP_BENCH_{role.upper()}_API_KEY, or $OPENAI_API_KEY.",
-            ),
-        ]
-    options += [
-        click.option(
-            "--prices",
-            type=click.Path(dir_okay=False, exists=True),
-            metavar="FILE",
-            help="What these models cost, in YAML: MODEL: {input: 2.0, cached-input: 0.5, output: 8.0}, in "
-            "US dollars per million tokens. A cost that the endpoint reports takes precedence.",
-        ),
-        click.option(
-            "--role-limit",
-            "role_limits",
-            metavar="KEY=N",
-            multiple=True,
-            callback=limits,
-            help="What each of these models may use in an episode: requests (200), tokens (2000000), cost "
-            "in US dollars (no limit), and seconds for a request (120) (repeatable).",
-        ),
-    ]
-    return with_options(*options)(command)
-
-
 def http_options(command: F) -> F:
     """Add the options for streamable HTTP; `http` is a host and a port, or None."""
     return with_options(*HTTP_OPTIONS)(command)
-
-
-def task_options(command: F) -> F:
-    """Add the options that choose the tasks for `next_task`, and their order."""
-    return with_options(split_option, task_option, seed_option, limit_option)(command)
 
 
 def was_given(ctx: click.Context, name: str) -> bool:

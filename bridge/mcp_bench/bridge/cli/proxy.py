@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_bench.bridge.cli.options import address, durability_option
+from mcp_bench.bridge.cli.options import address
+from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.recorder.cli.options import options_of
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.store.database import Durability
@@ -27,7 +29,7 @@ For agents that use streamable HTTP:
     epilog=EPILOG,
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@durability_option
+@options_of(Choices, "durability")
 @click.option(
     "--http",
     "listen",

@@ -4,35 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO
 
 import click
 
 from mcp_bench.bridge.cli.options import (
-    durability_option,
-    finite,
     http_url,
+    ids_in_files,
     key_values,
-    limit_option,
     limits,
-    parallel_options,
     refuse_given,
-    role_options,
-    seed_option,
-    split_option,
-    task_option,
     was_given,
 )
-from mcp_bench.bridge.engines.parallel import AUTO, PARALLEL, Parallel, Processes
-from mcp_bench.bridge.sandbox.names import ENGINES
-from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
+from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
+from mcp_bench.bridge.engines.parallel import PARALLEL, Parallel, Processes
+from mcp_bench.bridge.run.choices import OF_BENCHMARKS, URLS, Choices, default
+from mcp_bench.recorder.cli.options import options_of
 from mcp_bench.servers.help_sections import SectionedCommand
 
-if TYPE_CHECKING:
-    from mcp_bench.bridge.run.choices import Choices
-
-DEFAULT_BENCHMARK = "saasworld"
-DEFAULT_TIMEOUT = 900.0
 AGAIN = ("max_cost", "run_tags", "note", "base_url")
 """What can be given with --resume."""
 
@@ -82,41 +71,20 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
 
 
 @click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
-@click.option("--agent", metavar="A", help="Agent to run: see `mcp-bench agents`.")
-@click.option(
-    "--benchmark",
-    metavar="B",
-    default=DEFAULT_BENCHMARK,
-    show_default=True,
-    help="Benchmark to run it on: see `mcp-bench benchmarks`.",
+@options_of(
+    Choices,
+    tasks=ids_in_files,
+    options=key_values,
+    agent_limits=limits,
+    role_limits=limits,
+    prices=click.Path(dir_okay=False, exists=True),
+    harness=click.Path(file_okay=False),
+    **dict.fromkeys(URLS, http_url),
 )
 @click.option(
     "--path",
     metavar="DIR",
     help="The folder of the tasks, for a benchmark like harbor: short for --benchmark NAME:DIR.",
-)
-@split_option
-@task_option
-@click.option(
-    "--tag",
-    "tags",
-    metavar="TAG",
-    multiple=True,
-    help="Take only tasks with this tag (repeatable; all must match).",
-)
-@limit_option
-@click.option(
-    "--server",
-    metavar="CMD|URL",
-    help="Record any MCP server instead of a benchmark, without grades. A command inherits the environment "
-    "and working directory and runs outside the agent's sandbox. It is stored with the run.",
-)
-@click.option(
-    "--prompt",
-    "prompts",
-    metavar="TEXT",
-    multiple=True,
-    help="With --server: a task for the agent (repeatable).",
 )
 @click.option(
     "--prompt-file",
@@ -127,157 +95,11 @@ def print_schema(ctx: click.Context, param: click.Parameter, value: bool) -> Non
     help="Like --prompt, from a file; - is stdin (repeatable).",
 )
 @click.option(
-    "--repeat",
-    type=click.IntRange(min=1),
-    metavar="K",
-    default=1,
-    show_default=True,
-    help="Number of episodes for each task.",
-)
-@seed_option
-@parallel_options
-@click.option("--model", metavar="M", help="Model for the agent.")
-@click.option(
-    "--base-url",
-    metavar="URL",
-    callback=http_url,
-    help="Model endpoint to use instead of the agent's default. With --resume: the run's own endpoint, if "
-    "its URL has a login, which is not stored.",
-)
-@role_options
-@click.option(
-    "--capture-llm",
-    is_flag=True,
-    help="Also record the agent's requests to its model and the responses, by a proxy.",
-)
-@click.option(
-    "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="SECONDS",
-    default=DEFAULT_TIMEOUT,
-    callback=finite,
-    show_default=True,
-    help="Time limit for an attempt, unless the task sets its own.",
-)
-@click.option(
-    "--max-calls",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Maximum number of tool calls in an attempt; a lower limit of the task applies.",
-)
-@click.option(
-    "--max-cost",
-    type=click.FloatRange(min=0, min_open=True),
-    metavar="USD",
-    callback=finite,
-    help="Cost limit for the run, for agents that report cost: once reached, no new episode starts. With "
-    "--resume: the new limit.",
-)
-@click.option(
-    "--retries",
-    type=click.IntRange(min=0),
-    metavar="N",
-    default=2,
-    envvar="MCP_BENCH_RETRIES",
-    show_default=True,
-    show_envvar=True,
-    help="Maximum number of retries of an episode after the endpoint, a server or the launch failed. The "
-    "agent's own failures are never retried.",
-)
-@click.option(
-    "--retry-wait",
-    type=click.FloatRange(min=0),
-    metavar="SECONDS",
-    default=5.0,
-    callback=finite,
-    show_default=True,
-    help="Wait before the first retry; doubles each time.",
-)
-@click.option(
-    "--tools",
-    type=click.Choice(["mcp-only", "all"]),
-    default="mcp-only",
-    show_default=True,
-    help="The agent's tools: the MCP server only, or also its built-in tools such as a shell. With harbor "
-    "and codeworld, all starts the agent inside the task's sandbox.",
-)
-@click.option(
-    "--home",
-    type=click.Choice(["sealed", "native"]),
-    default="sealed",
-    show_default=True,
-    help="sealed: a private home with your login and nothing else. native: your own home with your settings, "
-    "skills, memory, other MCP servers and whole environment.",
-)
-@click.option(
-    "--isolation",
-    type=click.Choice(["auto", *LEVELS, IN_PROCESS]),
-    default="auto",
-    metavar="LEVEL",
-    envvar="MCP_BENCH_ISOLATION",
-    show_default=True,
-    show_envvar=True,
-    help=f"How the agent is isolated from grades, recordings and other episodes: {LIST}. `auto` is "
-    "the strongest level that works here. `in-process` makes chat or one-action a part of this process: that "
-    "takes less time, and isolates nothing.",
-)
-@click.option(
-    "--sandbox",
-    type=click.Choice([AUTO, *ENGINES]),
-    default=AUTO,
-    metavar="ENGINE",
-    envvar="MCP_BENCH_SANDBOX",
-    show_default=True,
-    show_envvar=True,
-    help=f"Engine of the sandboxes that tasks ask for: {', '.join(ENGINES)}. `auto` is the first that works "
-    "here.",
-)
-@click.option(
-    "--require-isolation",
-    type=click.Choice(SEALING),
-    metavar="LEVEL",
-    help="Refuse to record if the isolation is weaker than this level.",
-)
-@click.option(
-    "--agent-option",
-    "options",
-    metavar="KEY=VALUE",
-    multiple=True,
-    callback=key_values,
-    help="Agent-specific option, see `mcp-bench agents` (repeatable).",
-)
-@click.option(
-    "--harness",
-    type=click.Path(file_okay=False),
-    metavar="DIR",
-    help="A folder of instructions, tips, skills, tool descriptions and agent options for the agent. Its "
-    "content is stored with the run, and `report` compares versions by a hash of it.",
-)
-@click.option(
-    "--agent-limit",
-    "agent_limits",
-    metavar="KEY=N",
-    multiple=True,
-    callback=limits,
-    help="What one agent may use: processes (2048, threads included), memory and storage (8192 MiB each), "
-    "files (1000000). An agent that uses more is ended and graded (repeatable).",
-)
-@click.option(
     "--agent-command",
     metavar="CMD",
     help="Command that starts an agent with the Agent Client Protocol; short for --agent-option command=CMD.",
 )
-@durability_option
-@click.option(
-    "--run-tag",
-    "run_tags",
-    metavar="TAG",
-    multiple=True,
-    help="Tag the run, for `report --run-tag` (repeatable).",
-)
-@click.option(
-    "--note", metavar="TEXT", help="A note on the run, in your own words: see `mcp-bench annotate`."
-)
+@options_of(Parallel, referees=CountOrAuto())
 @click.option("--resume", metavar="RUN", help="Resume a stopped run with its own settings.")
 @click.option(
     "--config",
@@ -354,7 +176,6 @@ def record(
 def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     """Return what to record, from the values of this command's options."""
     from mcp_bench.bridge.cli.defaults import forget_another_agent
-    from mcp_bench.bridge.run.choices import OF_BENCHMARKS, Choices, default
 
     forget_another_agent(ctx, values)
     if not values["agent"]:
@@ -373,8 +194,6 @@ def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
 
 def refuse_mixed(ctx: click.Context) -> None:
     """Refuse benchmark options together with --server, and the reverse."""
-    from mcp_bench.bridge.run.choices import OF_BENCHMARKS
-
     if was_given(ctx, "server"):
         refuse_given(ctx, (*OF_BENCHMARKS, "path"), "--server records without a benchmark")
     else:

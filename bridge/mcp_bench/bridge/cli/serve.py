@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import click
 
-from mcp_bench.bridge.cli.options import http_options, idle_option, log_to_stderr, task_options
+from mcp_bench.bridge.cli.options import http_options, idle_option, ids_in_files, log_to_stderr
+from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.recorder.cli.options import options_of
 
 EPILOG = """\b
 Examples:
@@ -20,7 +22,7 @@ graded where the agent cannot see it. `mcp-bench report` shows the grades.
 
 @click.command(epilog=EPILOG)
 @click.argument("benchmark", metavar="B")
-@task_options
+@options_of(Choices, "split", "tasks", "seed", "limit", tasks=ids_in_files)
 @idle_option
 @http_options
 def serve(

@@ -7,7 +7,8 @@ import sys
 
 import click
 
-from mcp_bench.bridge.cli.options import finite, http_options, idle_option, log_to_stderr
+from mcp_bench.bridge.cli.options import http_options, idle_option, log_to_stderr
+from mcp_bench.recorder.cli.options import finite
 
 DOWN_SECONDS = 600.0
 
@@ -35,7 +36,7 @@ Examples:
     "--quit-after",
     type=click.FloatRange(min=0, min_open=True),
     metavar="SECONDS",
-    callback=lambda ctx, param, value: None if value is None else finite(ctx, param, value),
+    callback=finite,
     help="Exit after this time without clients. Default: never.",
 )
 @click.option("--foreground", is_flag=True, help="Run in this terminal.")

@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, fields
 from typing import Literal, TypeAlias
 
+from mcp_bench.recorder.option_fields import Count, option
+
 Processes: TypeAlias = int | Literal["auto"]
 AUTO: Literal["auto"] = "auto"
 ADDRESS = re.compile(r"[A-Za-z0-9_.:\[\]-]+:[0-9]{1,5}")
@@ -22,12 +24,19 @@ PROCESSORS_EACH = 4
 class Parallel:
     """What the user asked for."""
 
-    jobs: int = 1
-    referees: Processes = AUTO
-    ray: bool = False
-    """On the nodes of a Ray cluster, instead of on this machine."""
-    address: str | None = None
-    """Of the Ray cluster; None: the one that this machine is a node of."""
+    jobs: Count = option(1, "Number of episodes to run in parallel.", metavar="J")
+    referees: Processes = option(
+        AUTO,
+        "Number of referee processes that share these episodes. `auto` is one for each four "
+        "processors, if there are at least 8 episodes at a time and 100 in all for each.",
+        metavar="N|auto",
+    )
+    ray: bool = option(False, "Record on the nodes of a Ray cluster, instead of on this machine.")
+    address: str | None = option(
+        None,
+        "With --ray: the head of the cluster. Default: the cluster that this machine is a node of.",
+        metavar="HOST:PORT",
+    )
 
     def __post_init__(self) -> None:
         from mcp_bench.servers.errors import WrongUseError

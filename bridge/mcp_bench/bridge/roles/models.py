@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, MutableMapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import JsonValue
 
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
+from mcp_bench.bridge.roles.limits import RoleLimits
 from mcp_bench.bridge.roles.prices import Price, read_prices, require_prices, stored_prices
 from mcp_bench.plugins.needs import PLACEHOLDER
 from mcp_bench.recorder.trajectory import Usage
@@ -18,23 +19,6 @@ from mcp_bench.servers.host import ROLES, Role
 
 OPENAI = "https://api.openai.com/v1"
 SHARED_KEY = "OPENAI_API_KEY"
-
-
-class RoleLimits(NamedTuple):
-    """What the model of one role may use in one episode."""
-
-    requests: int = 200
-    tokens: int = 2_000_000
-    """In all requests together, sent and received."""
-    seconds: int = 120
-    """For one request, further attempts included."""
-    cost: float | None = None
-    """US dollars, as the endpoint reports them or as the operator's prices say."""
-
-    def of_an_episode(self) -> dict[str, float]:
-        """Return the limits of all requests together, by name."""
-        found = {"requests": self.requests, "tokens": self.tokens, "cost": self.cost}
-        return {name: most for name, most in found.items() if most is not None}
 
 
 @dataclass(frozen=True)

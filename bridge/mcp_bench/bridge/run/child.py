@@ -27,8 +27,8 @@ from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.bridge.engines.channel import Channel, Lines
 from mcp_bench.bridge.engines.parallel import AUTO, Parallel
-from mcp_bench.bridge.run.choices import AboveZero, Count
 from mcp_bench.bridge.run.events import Event, encode
+from mcp_bench.recorder.option_fields import AboveZero, Count
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.sanitized_logs import show_safely
@@ -43,7 +43,7 @@ STOP = b"stop\n"
 class Request(BaseModel):
     """What to record: either new episodes or the rest of a run."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
     parent: int = 0
     """The caller's process."""

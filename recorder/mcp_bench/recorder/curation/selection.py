@@ -1,16 +1,14 @@
-"""The selection: every option of `mcp-bench export` that decides which episodes it writes.
-
-The metadata of a field describe its option, see `cli/options.py`.
-"""
+"""The selection: every option of `mcp-bench export` that decides which episodes it writes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.isolation_levels import LEVELS
+from mcp_bench.recorder.option_fields import Share, option
 from mcp_bench.recorder.runs.names import RUN_HELP, RUN_TAG_HELP
 from mcp_bench.servers.errors import WrongUseError, suggestion
 
@@ -29,183 +27,101 @@ class Selection:
         WrongUseError: a value is out of range or unknown, or an option that it needs is missing.
     """
 
-    min_partial: float | None = field(
-        default=None,
-        metadata={
-            "help": "Minimum partial score, the share of a task's assertions that hold. Default: 0.5; 0 with "
-            "--cohort, --steps, --min-score or --min-par.",
-            "bounds": (0, 1),
-        },
+    min_partial: Share | None = option(
+        None,
+        "Minimum partial score, the share of a task's assertions that hold. Default: 0.5; 0 with "
+        "--cohort, --steps, --min-score or --min-par.",
     )
-    strict: bool = field(
-        default=False,
-        metadata={"help": "Keep only strictly solved episodes, by the benchmark's own definition."},
+    strict: bool = option(False, "Keep only strictly solved episodes, by the benchmark's own definition.")
+    min_score: float | None = option(
+        None,
+        "Keep only episodes whose measured score is at least as good as VALUE, in its own unit: "
+        "at most VALUE where lower is better.",
+        metavar="VALUE",
     )
-    min_score: float | None = field(
-        default=None,
-        metadata={
-            "help": "Keep only episodes whose measured score is at least as good as VALUE, in its own unit: "
-            "at most VALUE where lower is better.",
-            "metavar": "VALUE",
-        },
+    min_par: float | None = option(
+        None,
+        "Keep only episodes whose measured score is at least this share of the way from the "
+        "task's baseline to its par; 1 is par.",
+        metavar="SHARE",
     )
-    min_par: float | None = field(
-        default=None,
-        metadata={
-            "help": "Keep only episodes whose measured score is at least this share of the way from the "
-            "task's baseline to its par; 1 is par.",
-            "metavar": "SHARE",
-        },
+    reviewed: bool = option(False, "Keep only episodes that a person marked good in `mcp-bench view`.")
+    splits: tuple[str, ...] = option(
+        ("train",),
+        "Split to export (repeatable; `all` for every split). Default: train.",
+        name="split",
+        metavar="SPLIT",
     )
-    reviewed: bool = field(
-        default=False,
-        metadata={"help": "Keep only episodes that a person marked good in `mcp-bench view`."},
+    runs: tuple[str, ...] = option((), RUN_HELP, name="run", metavar="RUN")
+    run_tags: tuple[str, ...] = option((), RUN_TAG_HELP, name="run_tag", metavar="TAG")
+    agents: tuple[str, ...] = option(
+        (), "Agent to export (repeatable). Default: all.", name="agent", metavar="AGENT"
     )
-    splits: tuple[str, ...] = field(
-        default=("train",),
-        metadata={
-            "help": "Split to export (repeatable; `all` for every split). Default: train.",
-            "name": "split",
-            "metavar": "SPLIT",
-        },
+    models: tuple[str, ...] = option(
+        (), "Model to export (repeatable). Default: all.", name="model", metavar="MODEL"
     )
-    runs: tuple[str, ...] = field(
-        default=(),
-        metadata={"help": RUN_HELP, "name": "run", "metavar": "RUN"},
+    benchmarks: tuple[str, ...] = option(
+        (), "Benchmark to export (repeatable). Default: all.", name="benchmark", metavar="BENCHMARK"
     )
-    run_tags: tuple[str, ...] = field(
-        default=(),
-        metadata={"help": RUN_TAG_HELP, "name": "run_tag", "metavar": "TAG"},
+    domains: tuple[str, ...] = option(
+        (), "Domain to export (repeatable). Default: all.", name="domain", metavar="DOMAIN"
     )
-    agents: tuple[str, ...] = field(
-        default=(),
-        metadata={"help": "Agent to export (repeatable). Default: all.", "name": "agent", "metavar": "AGENT"},
+    isolation: str | None = option(
+        None,
+        "Keep only episodes recorded at this isolation level or a stronger one: none, landlock, bwrap, uid.",
+        name="require_isolation",
+        metavar="LEVEL",
     )
-    models: tuple[str, ...] = field(
-        default=(),
-        metadata={"help": "Model to export (repeatable). Default: all.", "name": "model", "metavar": "MODEL"},
+    include_tainted: bool = option(
+        False, "Include episodes whose agent looked for its grade. They are left out by default."
     )
-    benchmarks: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Benchmark to export (repeatable). Default: all.",
-            "name": "benchmark",
-            "metavar": "BENCHMARK",
-        },
+    clean: bool = option(False, "Keep only episodes that were scanned and show no such attempt.")
+    verified: bool = option(
+        False, "Keep only clean episodes whose agent was isolated at a level that passed every probe."
     )
-    domains: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Domain to export (repeatable). Default: all.",
-            "name": "domain",
-            "metavar": "DOMAIN",
-        },
+    max_error_share: Share | None = option(
+        None, "Drop episodes in which more than this share of the calls failed.", metavar="SHARE"
     )
-    isolation: str | None = field(
-        default=None,
-        metadata={
-            "help": "Keep only episodes recorded at this isolation level or a stronger one: none, landlock, "
-            "bwrap, uid.",
-            "name": "require_isolation",
-            "metavar": "LEVEL",
-        },
+    dedupe: str | None = option(
+        None,
+        "Keep only the best of several episodes with the same conversation (exact), or with "
+        "similar prompt, calls and answer (near).",
+        metavar="exact|near",
     )
-    include_tainted: bool = field(
-        default=False,
-        metadata={"help": "Include episodes whose agent looked for its grade. They are left out by default."},
+    similarity: float = option(0.8, "Similarity from which two episodes are near duplicates.")
+    tokenizer: Path | None = option(
+        None, "Tokenizer for --max-tokens: a tokenizer.json, or a model folder that contains one."
     )
-    clean: bool = field(
-        default=False, metadata={"help": "Keep only episodes that were scanned and show no such attempt."}
+    max_tokens: int | None = option(
+        None, "Drop episodes with more than N tokens. Episodes are never truncated.", metavar="N"
     )
-    verified: bool = field(
-        default=False,
-        metadata={
-            "help": "Keep only clean episodes whose agent was isolated at a level that passed every probe."
-        },
+    best: int | None = option(None, "Keep the K best attempts at each task.", metavar="K")
+    max_per_task: int | None = option(
+        None, "Keep at most N attempts at each task, sampled at random.", metavar="N"
     )
-    max_error_share: float | None = field(
-        default=None,
-        metadata={
-            "help": "Drop episodes in which more than this share of the calls failed.",
-            "bounds": (0, 1),
-            "metavar": "SHARE",
-        },
+    max_per_family: int | None = option(
+        None, "Keep at most N episodes of each family of tasks, sampled at random.", metavar="N"
     )
-    dedupe: str | None = field(
-        default=None,
-        metadata={
-            "help": "Keep only the best of several episodes with the same conversation (exact), or with "
-            "similar prompt, calls and answer (near).",
-            "metavar": "exact|near",
-        },
+    cohort: str | None = option(
+        None,
+        "Keep the best, the worst or random attempts at each task. The three cohorts of one "
+        "--size contain the same tasks.",
+        metavar="high|low|random",
     )
-    similarity: float = field(
-        default=0.8,
-        metadata={"help": "Similarity from which two episodes are near duplicates.", "show_default": True},
+    size: int | None = option(None, "Number of episodes in the cohort.", metavar="N")
+    seed: int = option(0, "Seed of all random sampling.")
+    reasoning: str = option("keep", "Keep or drop the agents' reasoning.", metavar="keep|drop")
+    redact: tuple[str, ...] = option(
+        (),
+        "Replace keys, tokens and passwords, or e-mail addresses, by placeholders (repeatable).",
+        metavar="secrets|emails",
     )
-    tokenizer: Path | None = field(
-        default=None,
-        metadata={
-            "help": "Tokenizer for --max-tokens: a tokenizer.json, or a model folder that contains one."
-        },
-    )
-    max_tokens: int | None = field(
-        default=None,
-        metadata={
-            "help": "Drop episodes with more than N tokens. Episodes are never truncated.",
-            "metavar": "N",
-        },
-    )
-    best: int | None = field(
-        default=None, metadata={"help": "Keep the K best attempts at each task.", "metavar": "K"}
-    )
-    max_per_task: int | None = field(
-        default=None,
-        metadata={"help": "Keep at most N attempts at each task, sampled at random.", "metavar": "N"},
-    )
-    max_per_family: int | None = field(
-        default=None,
-        metadata={
-            "help": "Keep at most N episodes of each family of tasks, sampled at random.",
-            "metavar": "N",
-        },
-    )
-    cohort: str | None = field(
-        default=None,
-        metadata={
-            "help": "Keep the best, the worst or random attempts at each task. The three cohorts of one "
-            "--size contain the same tasks.",
-            "metavar": "high|low|random",
-        },
-    )
-    size: int | None = field(
-        default=None, metadata={"help": "Number of episodes in the cohort.", "metavar": "N"}
-    )
-    seed: int = field(default=0, metadata={"help": "Seed of all random sampling.", "show_default": True})
-    reasoning: str = field(
-        default="keep",
-        metadata={
-            "help": "Keep or drop the agents' reasoning.",
-            "show_default": True,
-            "metavar": "keep|drop",
-        },
-    )
-    redact: tuple[str, ...] = field(
-        default=(),
-        metadata={
-            "help": "Replace keys, tokens and passwords, or e-mail addresses, by placeholders (repeatable).",
-            "metavar": "secrets|emails",
-        },
-    )
-    on_leak: str = field(
-        default="refuse",
-        metadata={
-            "help": "What to do if a row is, or resembles, a task of a held-out split: write nothing, drop "
-            "the row, or write it anyway. Rows that leak into `private` are never written unless --split "
-            "names it.",
-            "show_default": True,
-            "metavar": "refuse|drop|allow",
-        },
+    on_leak: str = option(
+        "refuse",
+        "What to do if a row is, or resembles, a task of a held-out split: write nothing, drop "
+        "the row, or write it anyway. Rows that leak into `private` are never written unless --split "
+        "names it.",
+        metavar="refuse|drop|allow",
     )
 
     @property
@@ -217,9 +133,9 @@ class Selection:
         return 0.5 if all(value is None for value in by_other) else 0.0
 
     def __post_init__(self) -> None:
-        for option, number in (("--min-score", self.min_score), ("--min-par", self.min_par)):
+        for flag, number in (("--min-score", self.min_score), ("--min-par", self.min_par)):
             if number is not None and not isfinite(number):
-                raise WrongUseError(f"{option} is {number}: it must be a number")
+                raise WrongUseError(f"{flag} is {number}: it must be a number")
         for name, value in (
             ("minimum partial score", self.min_partial),
             ("maximum share of failed calls", self.max_error_share),
@@ -228,7 +144,7 @@ class Selection:
                 raise WrongUseError(f"the {name} is {value}: it must be between 0 and 1")
         if not 0 < self.similarity <= 1:
             raise WrongUseError(f"--similarity is {self.similarity}: it must be greater than 0 and at most 1")
-        for option, count in (
+        for flag, count in (
             ("--max-tokens", self.max_tokens),
             ("--best", self.best),
             ("--max-per-task", self.max_per_task),
@@ -236,8 +152,8 @@ class Selection:
             ("--size", self.size),
         ):
             if count is not None and count < 1:
-                raise WrongUseError(f"{option} is {count}: it must be 1 or more")
-        for option, word, known in (
+                raise WrongUseError(f"{flag} is {count}: it must be 1 or more")
+        for flag, word, known in (
             ("--require-isolation", self.isolation, LEVELS),
             ("--dedupe", self.dedupe, DUPLICATES),
             ("--reasoning", self.reasoning, REASONING),
@@ -246,10 +162,10 @@ class Selection:
             *(("--redact", word, SECRETS) for word in self.redact),
         ):
             if word is not None and word not in known:
-                raise WrongUseError(f"{option} {word} is not known{suggestion(word, known)}")
-        for option, is_set in (("--verified", self.verified), ("--clean", self.clean)):
+                raise WrongUseError(f"{flag} {word} is not known{suggestion(word, known)}")
+        for flag, is_set in (("--verified", self.verified), ("--clean", self.clean)):
             if is_set and self.include_tainted:
-                raise WrongUseError(f"{option} keeps no tainted episode: leave out --include-tainted")
+                raise WrongUseError(f"{flag} keeps no tainted episode: leave out --include-tainted")
         _together("--tokenizer", self.tokenizer, "--max-tokens", self.max_tokens)
         _together("--cohort", self.cohort, "--size", self.size)
 

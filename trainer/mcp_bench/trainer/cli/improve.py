@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from mcp_bench.bridge.cli.options import finite, http_url, was_given
+from mcp_bench.bridge.cli.options import http_url, was_given
+from mcp_bench.recorder.cli.options import finite
 from mcp_bench.servers.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.engine_option import engine_option
 
