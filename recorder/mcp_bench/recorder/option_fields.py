@@ -13,11 +13,12 @@ from typing import Annotated, Any
 
 @dataclass(frozen=True)
 class Bounds:
-    """Bounds of a number, as part of its type."""
+    """Bounds of a number, or the least length of a list, as part of its type."""
 
     ge: float | None = None
     gt: float | None = None
     le: float | None = None
+    min_length: int | None = None
 
     def __get_pydantic_core_schema__(self, kind: Any, of: Callable[[Any], dict[str, Any]]) -> dict[str, Any]:
         return of(kind) | {name: bound for name, bound in vars(self).items() if bound is not None}
@@ -32,10 +33,10 @@ def option(default: Any, text: str, **details: Any) -> Any:
     """Return a field of a dataclass that is an option.
 
     Args:
-        default: its default, or `dict` for an empty one. A number or a word is also shown in the help.
+        default: its default; `dict` or `list` for an empty one. A number or a word is also shown in the help.
         text: its help.
         details: `name`, if the option is not called like the field; `known`, the words that it takes; and
             further arguments of `click.option`.
     """
-    made: dict[str, Any] = {"default_factory": dict} if default is dict else {"default": default}
+    made: dict[str, Any] = {"default_factory" if default in (dict, list) else "default": default}
     return field(**made, metadata={"help": text, **details})

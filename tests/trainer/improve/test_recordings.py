@@ -50,7 +50,7 @@ def recordings(tmp_path: Path, **budget: Any) -> Recordings:
         path.parent.mkdir()
         path.write_text(json.dumps({"spent": spent}))
     (tmp_path / "generation-1" / "decision.json").write_text(json.dumps({"promoted": False}))
-    settings = SETTINGS.model_copy(update={"budget": Budget(**budget)})
+    settings = replace(SETTINGS, budget=Budget(**budget))
     return Recordings(ImproveFolder(tmp_path), settings)
 
 
@@ -111,18 +111,16 @@ def test_what_was_not_finished_was_paid_too(tmp_path: Path) -> None:
         used.check_budget(4)
     used.check_budget(4, [folder.id])
     tokens = used.spent()["tokens"]
-    less = Recordings(
-        ImproveFolder(tmp_path), SETTINGS.model_copy(update={"budget": Budget(tokens=int(tokens))})
-    )
+    less = Recordings(ImproveFolder(tmp_path), replace(SETTINGS, budget=Budget(tokens=int(tokens))))
     with pytest.raises(BudgetSpentError, match="tokens are used"):  # also those of what goes on
         less.check_budget(4, [folder.id])
 
 
 def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path: Path) -> None:
     folder = ImproveFolder(tmp_path)
-    folder.store(SETTINGS.model_copy(update={"id": "one"}))
+    folder.store(replace(SETTINGS, id="one"))
     before = folder.tag_of_all
-    folder.store(SETTINGS.model_copy(update={"id": "two"}))
+    folder.store(replace(SETTINGS, id="two"))
     assert folder.tag_of_all != before
 
 
@@ -160,7 +158,7 @@ def test_a_doubtful_score_on_test_is_kept_and_named(tmp_path: Path) -> None:
     """Without a budget to attempt invalid episodes again, it stays."""
     run, _ = record([(planned("t"), Episode(partial=None, invalid="world_failed"))])
     folder = ImproveFolder(tmp_path)
-    settings = SETTINGS.model_copy(update={"test": ["t"], "budget": Budget(episodes=0)})
+    settings = replace(SETTINGS, test=["t"], budget=Budget(episodes=1))
     folder.store(settings)
     stored = folder.arm(Arm()) / "test-0.json"
     stored.write_text(json.dumps({"run": run.id}))
@@ -177,7 +175,7 @@ def test_settings_with_a_login_are_private(tmp_path: Path) -> None:
     folder = ImproveFolder(tmp_path)
     for url, mode in (("http://me:secret@127.0.0.1/v1", 0o600), ("http://127.0.0.1/v1", None)):
         folder.settings.unlink(missing_ok=True)
-        folder.store(SETTINGS.model_copy(update={"base_url": url}))
+        folder.store(replace(SETTINGS, base_url=url))
         assert (folder.settings.stat().st_mode & 0o777 == 0o600) == (mode is not None)
 
 
@@ -207,7 +205,7 @@ def test_a_feedback_session_that_the_hours_end_is_no_proposal(
     recordings(tmp_path)
     options = {"feedback_agent": "script", "budget": Budget(hours=left)}
     options["record_options"] = ["--timeout", "300", "--isolation", "uid", "--require-isolation=uid"]
-    settings = SETTINGS.model_copy(update=options)
+    settings = replace(SETTINGS, **options)
     given = {"choice": "any", "parent": tmp_path / "h0", "runs": [], "earlier": [], "edits": 0}
     if ends:
         with pytest.raises(BudgetSpentError, match="hours ended"):
@@ -238,7 +236,7 @@ def test_a_dead_engine_says_nothing_about_the_weights(
     monkeypatch.setattr(recordings_module, "record", partial(step_recordings.record, run_command=stopped))
     folder = ImproveFolder(tmp_path)
     folder.recipe.write_text(yaml.safe_dump({"model": {"base": "/base"}}))
-    settings = SETTINGS.model_copy(update={"recipe": "mine.yaml"})
+    settings = replace(SETTINGS, recipe="mine.yaml")
     with pytest.raises(BenchError, match="out of memory"):
         Recordings(folder, settings).scores(Arm(0, 1), "gate", 1)
     assert not list((tmp_path / "h0-w1").glob("gate*.json"))
@@ -277,7 +275,7 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     folder = ImproveFolder(tmp_path)
     recipe = yaml.safe_load((resources.files("mcp_bench.trainer") / "recipes/tiny-cpu-grpo.yaml").read_text())
     folder.recipe.write_text(yaml.safe_dump({**recipe, "model": {"base": str(tmp_path)}}))
-    settings = SETTINGS.model_copy(update={"recipe": "mine", "rl_steps": 1})
+    settings = replace(SETTINGS, recipe="mine", rl_steps=1)
     proposed = {"action": action, "min_partial": 0.5, "best": 2}
 
     def work() -> dict[str, Any]:

@@ -148,7 +148,7 @@ def test_recording_options_reach_a_run_and_its_resumption(
     assert "--ray --timeout 300" in err and "nodes: " in err
     (steps.folder.turn(1) / "teach.begun").write_text(json.dumps({"before": []}))
     assert steps.teach(1)["run"] == taught
-    assert f"$ mcp-bench record --resume {taught} --jobs 1 --ray --json" in capfd.readouterr().err
+    assert f"$ mcp-bench record --resume {taught} --jobs 2 --ray --json" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(

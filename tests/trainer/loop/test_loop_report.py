@@ -46,11 +46,17 @@ def measured(turn: int, **grades: Grades) -> dict[str, Any]:
 class Story:
     """Writes a loop's folder step by step."""
 
-    def __init__(self, path: Path, turns: int, **more: object) -> None:
+    def __init__(self, path: Path, turns: int, **more: Any) -> None:
         path.mkdir()
         self.folder = LoopFolder(path)
-        facts = {"benchmark": "saasworld", "train": ["a"], "dev": ["b"], "test": ["c"], "teacher": "oracle"}
-        self.folder.make(LoopSettings.model_validate({"recipe": "tiny-cpu", "turns": turns, **facts, **more}))
+        facts: dict[str, Any] = {
+            "benchmark": "saasworld",
+            "train": ["a"],
+            "dev": ["b"],
+            "test": ["c"],
+            "teacher": "oracle",
+        }
+        self.folder.make(LoopSettings(recipe="tiny-cpu", turns=turns, **facts, **more))
 
     def base(self, **grades: Grades) -> None:
         self.best = self.folder.step(0, "measure", lambda: measured(0, **grades))

@@ -279,7 +279,7 @@ def test_constrained_calls_get_the_engine_that_can(tmp_path: Path, monkeypatch: 
     with serving(folder, constrain_calls=True) as server:
         assert server.engine == "torch"
     choices = {"recipe": "tiny-cpu", "benchmark": "saasworld", "dev": ["t"]}
-    with pytest.raises(ValueError, match="--constrain-calls needs --engine torch"):
+    with pytest.raises(WrongUseError, match="--constrain-calls needs --engine torch"):
         TrialSettings(**choices, engine="vllm", constrain_calls=True)
 
 

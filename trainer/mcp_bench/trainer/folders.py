@@ -12,13 +12,13 @@ from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
 
-Settings = TypeVar("Settings", bound=BaseModel)
+Settings = TypeVar("Settings")
 Outcome = dict[str, Any]
 """The result of a step, as it is stored."""
 
@@ -60,12 +60,17 @@ def refuse_used(out: Path | None) -> None:
         raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
 
 
-def stored_settings(path: Path, model: type[Settings], noun: str) -> Settings:
+def settings_text(settings: object) -> str:
+    """Return settings as they are stored."""
+    return TypeAdapter(type(settings)).dump_json(settings, indent=1).decode() + "\n"
+
+
+def stored_settings(path: Path, kind: type[Settings], noun: str) -> Settings:
     """Return what a folder was made for.
 
     Args:
         path: the file in the folder.
-        model: what the file holds.
+        kind: what the file holds.
         noun: what the folder is of, such as "loop".
 
     Raises:
@@ -74,16 +79,16 @@ def stored_settings(path: Path, model: type[Settings], noun: str) -> Settings:
     if not path.is_file():
         raise WrongUseError(f"no {noun} in {path.parent}: {path.name} is missing")
     try:
-        return model.model_validate_json(path.read_bytes())
+        return TypeAdapter(kind).validate_json(path.read_bytes())
     except OSError as error:
         raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(map(str, first["loc"]))
         said = f"{where}: {first['msg']}" if where else first["msg"]
-        raise WrongUseError(
-            f"cannot read {path}: {said}. It was changed, or written by another version"
-        ) from error
+    except WrongUseError as error:
+        said = str(error)
+    raise WrongUseError(f"cannot read {path}: {said}. It was changed, or written by another version")
 
 
 @contextmanager

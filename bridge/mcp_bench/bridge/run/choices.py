@@ -6,7 +6,7 @@ The command imports this module when it starts, so pydantic is imported only whe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_type_hints
 
@@ -28,7 +28,7 @@ OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *O
 """Choices that have no meaning with a server."""
 URLS = ("base_url", *OF_ROLES[1::2])
 
-Model = TypeVar("Model", bound="BaseModel")
+Checked = TypeVar("Checked")
 
 
 def _role_model(role: str) -> Any:
@@ -224,8 +224,7 @@ class Choices:
 
 def default(name: str) -> Any:
     """Return the default of a choice."""
-    (found,) = (one for one in fields(Choices) if one.name == name)
-    return None if found.default is MISSING else found.default
+    return getattr(Choices, name, None)
 
 
 def check_types(values: Mapping[str, Any]) -> None:
@@ -237,16 +236,16 @@ def check_types(values: Mapping[str, Any]) -> None:
     check(_types(), values)
 
 
-def check(model: type[Model], values: Mapping[str, Any]) -> Model:
-    """Return the model of some values.
+def check(kind: type[Checked], values: Mapping[str, Any]) -> Checked:
+    """Return settings of some kind from values.
 
     Raises:
         WrongUseError: a value does not fit.
     """
-    from pydantic import ValidationError
+    from pydantic import TypeAdapter, ValidationError
 
     try:
-        return model.model_validate(values)
+        return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         where = ".".join(str(part) for part in first["loc"])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
-from mcp_bench.trainer.folders import locked, new_folder, refuse_used, stored_settings
+from mcp_bench.trainer.folders import locked, new_folder, refuse_used, settings_text, stored_settings
 from mcp_bench.trainer.trial.recipe import trial_recipe
 from mcp_bench.trainer.trial.tasks import check_named, task_ids
 
@@ -48,10 +49,10 @@ def begin(
     settings = check(AblationSettings, {**choices, **given})
     text = trial_recipe(recipe, overrides)
     dev = task_ids(settings.benchmark, "dev", choices["dev"])  # last: this takes long for many
-    settings = settings.model_copy(update={"dev": dev})
+    settings = replace(settings, dev=dev)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
-    write_atomic(folder / SETTINGS, settings.model_dump_json(indent=1) + "\n")
+    write_atomic(folder / SETTINGS, settings_text(settings))
     return folder, settings
 
 

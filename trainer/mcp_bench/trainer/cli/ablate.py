@@ -8,8 +8,11 @@ from typing import Any
 
 import click
 
+from mcp_bench.recorder.cli.options import options_of
 from mcp_bench.recorder.cli.run_options import run_options
+from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
+from mcp_bench.trainer.trial.settings import TrialSettings
 
 EPILOG = """\b
 Examples:
@@ -22,9 +25,9 @@ Examples:
 
 @click.command(epilog=EPILOG)
 @trial_options
+@options_of(TrialSettings)
 @run_options
-@click.option("--size", type=click.IntRange(min=1), metavar="N", help="Rows per cohort.")
-@click.option("--seeds", type=click.IntRange(min=1), default=3, show_default=True, help="Models per cohort.")
+@options_of(AblationSettings, "size", "seeds")
 @folder_options("ablation")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 @click.pass_context

@@ -7,16 +7,11 @@ from typing import Any
 
 import click
 
-from mcp_bench.trainer.serving_defaults import LLAMA_CPP, OWN_OR_VLLM
-
-HELP = (
-    "Serving engine: vLLM, or our own (torch). auto uses vLLM if MCP_BENCH_VLLM names it, or if it is "
-    "installed and there is a GPU."
-)
+from mcp_bench.trainer.serving_defaults import ENGINE_HELP, LLAMA_CPP, OWN_OR_VLLM
 
 
 def engine_option(*, gguf: bool = False) -> Callable[[Any], Any]:
     """Return the option; with `gguf` also for llama.cpp, which serves GGUF files only."""
     names = (*OWN_OR_VLLM, LLAMA_CPP) if gguf else OWN_OR_VLLM
-    text = f"{HELP} {LLAMA_CPP} serves GGUF files." if gguf else HELP
+    text = f"{ENGINE_HELP} {LLAMA_CPP} serves GGUF files." if gguf else ENGINE_HELP
     return click.option("--engine", type=click.Choice(names), default="auto", show_default=True, help=text)

@@ -12,6 +12,7 @@ from mcp_bench.bridge.cli.options import http_url, was_given
 from mcp_bench.recorder.cli.options import finite
 from mcp_bench.servers.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.engine_option import engine_option
+from mcp_bench.trainer.cli.trial_options import benchmark_option
 
 SECTIONS = {
     "Tasks": "benchmark task train dev test repeat seed",
@@ -47,7 +48,7 @@ COUNT = click.IntRange(min=1)
 @click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
-@click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
+@benchmark_option
 @click.option(
     "--task",
     multiple=True,

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import click
 
+from mcp_bench.recorder.cli.options import options_of
 from mcp_bench.servers.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
-from mcp_bench.trainer.methods import Algorithm
+from mcp_bench.trainer.loop.settings import LoopSettings
 
 SECTIONS = {
     "Tasks": "benchmark train dev test",
@@ -37,7 +38,7 @@ Examples:
 @click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
 @trial_options
-@click.option("--turns", type=click.IntRange(min=1), default=1, show_default=True, help="Maximum turns.")
+@options_of(LoopSettings)
 @click.option(
     "--train",
     default="100",
@@ -51,77 +52,6 @@ Examples:
     show_default=True,
     metavar="N|FILE",
     help="Test tasks, used for reported scores only; 0 for none.",
-)
-@click.option("--teacher", default="oracle", show_default=True, metavar="A", help="Agent of the first turn.")
-@click.option("--teacher-model", metavar="M", help="Model of the teacher.")
-@click.option(
-    "--teacher-option",
-    "teacher_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Agent option of the teacher, such as slips=0.2 (repeatable).",
-)
-@click.option(
-    "--algorithm",
-    type=click.Choice(get_args(Algorithm)),
-    default="sft",
-    show_default=True,
-    help="How turns after the first learn. sft: from the teacher's and the best own attempts; dpo, kto: from "
-    "pairs of the best model's attempts in this turn; the others: online, as `train rl`.",
-)
-@click.option(
-    "--margin",
-    type=click.FloatRange(0, 1, min_open=True),
-    default=0.3,
-    show_default=True,
-    help="With dpo and kto: minimum difference between the grades of a pair.",
-)
-@click.option(
-    "--rl-steps",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="Policy updates of a turn that learns online.",
-)
-@click.option(
-    "--min-partial",
-    type=click.FloatRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Train only on attempts with at least this share of the task's assertions met.",
-)
-@click.option(
-    "--attempts",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="The model's attempts per training task from the second turn on, and the number of attempts kept.",
-)
-@click.option(
-    "--temperature",
-    type=click.FloatRange(0, min_open=True),
-    default=0.8,
-    show_default=True,
-    help="Sampling temperature of these attempts. Measurements use the model's generation settings "
-    "(default: greedy).",
-)
-@click.option(
-    "--patience",
-    type=click.IntRange(min=1),
-    default=2,
-    show_default=True,
-    help="Stop after this many turns in a row without promotion.",
-)
-@click.option(
-    "--host",
-    default="127.0.0.1",
-    show_default=True,
-    metavar="ADDRESS",
-    help="Address of this machine at which the measured model is served. With `-- --ray`, name one "
-    "that the other machines reach.",
-)
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the base model and the attempts."
 )
 @folder_options("loop")
 @click.option(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from mcp_bench.trainer.cli.training_run import REPORT_TO
+from mcp_bench.trainer.cli.trial_options import benchmark_option
 from mcp_bench.trainer.methods import Learning
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ Examples:
     metavar="A",
     help="Agent that the model works in, such as codex or claude-code.",
 )
-@click.option("--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run.")
+@benchmark_option
 @click.option(
     "--tasks",
     metavar="N|FILE",

@@ -9,10 +9,12 @@ from typing import Any, TypeVar
 import click
 
 from mcp_bench.bridge.cli.options import with_options
-from mcp_bench.trainer.cli.engine_option import engine_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+benchmark_option = click.option(
+    "--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run."
+)
 TRIAL_OPTIONS = (
     click.option("--recipe", metavar="R", help="Training recipe (see `mcp-bench train recipes`)."),
     click.option(
@@ -22,9 +24,7 @@ TRIAL_OPTIONS = (
         metavar="KEY=VALUE",
         help="Override a value of the recipe, such as training.epochs=3 (repeatable).",
     ),
-    click.option(
-        "--benchmark", default="saasworld", show_default=True, metavar="B", help="Benchmark to run."
-    ),
+    benchmark_option,
     click.option(
         "--dev",
         default="50",
@@ -32,31 +32,6 @@ TRIAL_OPTIONS = (
         metavar="N|FILE",
         help="Dev tasks to measure models on: the first N, or the ids in a file.",
     ),
-    click.option("--max-tokens", type=click.IntRange(min=1), metavar="N", help="Maximum tokens per answer."),
-    click.option(
-        "--constrain-calls",
-        is_flag=True,
-        default=False,
-        help="Hold the models' tool calls to the tools' schemas.",
-    ),
-    click.option(
-        "--base-steps",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Training steps of the base model that is made if the recipe has none (default: the full "
-        "schedule).",
-    ),
-    click.option(
-        "--reasoning",
-        type=click.Choice(["keep", "drop"]),
-        default="drop",
-        show_default=True,
-        help="Whether training rows keep the agents' reasoning. Keep it for models that reason.",
-    ),
-    click.option(
-        "--jobs", type=click.IntRange(min=1), default=2, show_default=True, help="Parallel episodes."
-    ),
-    engine_option(),
 )
 
 
@@ -74,5 +49,5 @@ def folder_options(noun: str) -> Callable[[F], F]:
 
 
 def trial_options(command: F) -> F:
-    """Add the options for the fields of `TrialSettings`, and `--set`, which overrides recipe values."""
+    """Add the options that name a recipe and tasks; those of `TrialSettings` follow."""
     return with_options(*TRIAL_OPTIONS)(command)

@@ -24,7 +24,7 @@ from typing import Any
 from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import Outcome, once, read_step, stored_settings
+from mcp_bench.trainer.folders import Outcome, once, read_step, settings_text, stored_settings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 
 
@@ -48,7 +48,7 @@ class ImproveFolder:
     def store(self, settings: ImproveSettings) -> None:
         urls = filter(None, (settings.base_url, settings.feedback_base_url))
         private = any(url != without_secrets(url) for url in urls)  # it has a login, or a key
-        write_atomic(self.settings, settings.model_dump_json(indent=1) + "\n", 0o600 if private else None)
+        write_atomic(self.settings, settings_text(settings), 0o600 if private else None)
 
     def read(self) -> ImproveSettings:
         """Return the settings.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import fields, replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -87,7 +88,7 @@ def begin(
     recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
     if recipe is None and overrides:
         raise WrongUseError("--set needs --recipe")
-    settings = settings.model_copy(update=_tasks(choices))
+    settings = replace(settings, **_tasks(choices))
     _dry_run(settings, harness)
     path.mkdir(parents=True, exist_ok=True)
     folder = ImproveFolder(path)
@@ -101,7 +102,7 @@ def begin(
         folder.store(settings)  # last: without it, there is no improvement
 
 
-def _tasks(choices: Mapping[str, Any]) -> dict[str, list[str]]:
+def _tasks(choices: Mapping[str, Any]) -> dict[str, Any]:
     """Return the tasks of each split that can run here; those of dev in halves.
 
     Raises:
@@ -135,8 +136,8 @@ def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:
     settings = folder.read()
     if changed:
         limits = {key: value for key, value in changed.items() if key != "budget"}
-        budget = settings.budget.model_copy(update=changed.get("budget", {}))
-        settings = settings.model_copy(update={**limits, "budget": budget})
+        budget = replace(settings.budget, **changed.get("budget", {}))
+        settings = replace(settings, **limits, budget=budget)
         if changed.get("budget", {}).get("usd"):  # it could not be taken back
             if settings.feedback_agent:
                 _check_feedback(settings)
@@ -153,7 +154,7 @@ def _refuse_used(path: Path) -> None:
 
 def budget(choices: dict[str, Any]) -> Budget:
     """Take the options of the budget out of all options."""
-    return Budget(**{name: choices.pop(f"budget_{name}") for name in Budget.model_fields})
+    return Budget(**{one.name: choices.pop(f"budget_{one.name}") for one in fields(Budget)})
 
 
 def _check_model_options(settings: ImproveSettings) -> None:
@@ -164,18 +165,14 @@ def _check_model_options(settings: ImproveSettings) -> None:
         "--max-tokens": settings.max_tokens,
         "--constrain-calls": settings.constrain_calls,
         "--engine": settings.engine != "auto",
-        "--min-partial": settings.min_partial != _default("min_partial"),
-        "--reasoning": settings.reasoning != _default("reasoning"),
+        "--min-partial": settings.min_partial != ImproveSettings.min_partial,
+        "--reasoning": settings.reasoning != ImproveSettings.reasoning,
     }
     if settings.trainable:
         if wrong := [name for name, given in own.items() if given]:
             raise WrongUseError(f"--recipe records its own model, in the agent chat: leave out {wrong[0]}")
     elif wrong := [name for name, given in trained.items() if given]:
         raise WrongUseError(f"{wrong[0]} needs --recipe: it is for the model that is trained")
-
-
-def _default(name: str) -> Any:
-    return ImproveSettings.model_fields[name].default
 
 
 def _check_feedback(settings: ImproveSettings) -> None:
@@ -195,7 +192,7 @@ def _check_feedback(settings: ImproveSettings) -> None:
             "--feedback-base-url": settings.feedback_base_url,
             "--feedback-option": settings.feedback_options,
             "--reveal": settings.reveal,
-            "--feedback-timeout": settings.feedback_timeout != _default("feedback_timeout"),
+            "--feedback-timeout": settings.feedback_timeout != ImproveSettings.feedback_timeout,
         }
         if wrong := [name for name, given in its.items() if given]:
             raise WrongUseError(f"{wrong[0]} needs --feedback-agent: it is for that agent")

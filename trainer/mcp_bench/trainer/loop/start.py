@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +51,8 @@ def begin(
                 "without lora, data.packing and data.shared_prefix"
             )
     text = trial_recipe(recipe, overrides)
-    tasks = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
-    settings = settings.model_copy(update=tasks)
+    tasks: dict[str, Any] = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
+    settings = replace(settings, **tasks)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)

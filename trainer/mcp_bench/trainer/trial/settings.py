@@ -1,35 +1,49 @@
-"""Settings that all trials of a model have."""
+"""Settings that all trials of a model have.
+
+Commands import this module when they start, so pydantic is imported only where settings are checked.
+"""
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, PositiveInt, model_validator
+from mcp_bench.recorder.option_fields import Bounds, Count, option
+from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.serving_defaults import ENGINE_HELP
+
+Some = Annotated[list[str], Bounds(min_length=1)]
 
 
-class TrialSettings(BaseModel):
-    """Settings for training and measuring models. Tasks are given by id."""
+@dataclass(frozen=True, kw_only=True)
+class TrialSettings:
+    """Settings for training and measuring models. Tasks are given by id.
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    Raises:
+        WrongUseError: two do not go together.
+    """
+
+    __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
 
     recipe: str
     """Name or path as given. The recipe stored beside these settings includes the overrides."""
     benchmark: str
-    dev: list[str] = Field(min_length=1)
+    dev: Some
     """Tasks that models are measured on."""
-    max_tokens: PositiveInt | None = None
-    """Maximum tokens per answer."""
-    reasoning: Literal["keep", "drop"] = "drop"
-    """Whether training rows keep the agents' reasoning."""
-    jobs: PositiveInt = 1
-    engine: Literal["auto", "vllm", "torch"] = "auto"
-    constrain_calls: bool = False
-    """Whether the engine holds calls to the tools' schemas: while models are measured, and in attempts."""
-    base_steps: PositiveInt | None = None
-    """Training steps of the base model made if the recipe has none. None: the full schedule."""
+    max_tokens: Count | None = option(None, "Maximum tokens per answer.", metavar="N")
+    constrain_calls: bool = option(False, "Hold the models' tool calls to the tools' schemas.")
+    """While models are measured, and in attempts."""
+    base_steps: Count | None = option(
+        None,
+        "Training steps of the base model that is made if the recipe has none (default: the full schedule).",
+        metavar="N",
+    )
+    reasoning: Literal["keep", "drop"] = option(
+        "drop", "Whether training rows keep the agents' reasoning. Keep it for models that reason."
+    )
+    jobs: Count = option(2, "Parallel episodes.")
+    engine: Literal["auto", "vllm", "torch"] = option("auto", ENGINE_HELP)
 
-    @model_validator(mode="after")
-    def _grammars_need_our_engine(self) -> Self:
+    def __post_init__(self) -> None:
         if self.constrain_calls and self.engine == "vllm":
-            raise ValueError("--constrain-calls needs --engine torch")
-        return self
+            raise WrongUseError("--constrain-calls needs --engine torch")
