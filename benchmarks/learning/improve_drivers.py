@@ -113,7 +113,7 @@ def print_table(home: Path, drivers: Sequence[str], steps: int) -> None:
     ends: dict[str, list[tuple[float, float]]] = {}
     for path in sorted((home / "runs").iterdir()):
         with RunReader(path) as reader:
-            driver = reader.info().settings["options"]["driver"]  # type: ignore[index,call-overload]
+            driver = reader.info().settings.options["driver"]
             for episode in reader.episodes():
                 assert episode.partial is not None, "the attempt was not graded"
                 cells = found.setdefault(episode.task, {name: [] for name in drivers})
@@ -121,7 +121,7 @@ def print_table(home: Path, drivers: Sequence[str], steps: int) -> None:
                 if episode.score is not None:
                     value = episode.score.value
                     measured.append((episode.score.baseline or 0.0, episode.score.par or 0.0))
-                cells[str(driver)].append((value, episode.partial))
+                cells[driver].append((value, episode.partial))
     print(f"{steps} proposals each, by a scripted proposer. Medians of held-out scores (and of partial)")
     print(f"| task | baseline | reference | {' | '.join(f'`{driver}`' for driver in drivers)} | attempts |")
     print(f"|---|{'---:|' * (len(drivers) + 3)}")

@@ -29,6 +29,7 @@ from mcp_bench.bridge.run.events import EpisodeEnded, EpisodeStarted, Event, Run
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.errors import LeakError, NothingToExportError, RunLockedError, StorageError
 from mcp_bench.recorder.records import Flag, PlannedEpisode, RunInfo
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.taint import Evidence
 from mcp_bench.recorder.trajectory import Message, ModelCall, ToolCall, ToolSchema, Trajectory, Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
@@ -65,6 +66,7 @@ __all__ = [
     "RunEnded",
     "RunInfo",
     "RunLockedError",
+    "RunSettings",
     "RunStarted",
     "Score",
     "ScoreDifference",

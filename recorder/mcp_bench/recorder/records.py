@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 from pydantic import Field, JsonValue, field_validator
 
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.trajectory import Model, ToolSchema, Usage
 from mcp_bench.servers.contracts import Image, Limits
 
@@ -110,8 +111,7 @@ class PlannedEpisode(Model):
 
 
 class RunInfo(Model):
-    """One invocation of `mcp-bench record`. `settings` has its other options, but never environments, keys
-    or tokens."""
+    """One invocation of `mcp-bench record`."""
 
     id: str
     created_us: int
@@ -125,7 +125,8 @@ class RunInfo(Model):
     tools: str
     graded: bool = True
     """False without a grader: an episode is then done when it has ended validly."""
-    settings: dict[str, JsonValue] = Field(default_factory=dict)
+    settings: RunSettings = Field(default_factory=RunSettings)
+    """Its other options."""
     plan: list[PlannedEpisode] = Field(default_factory=list)
 
 

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.harness.folder import MOST_BYTES, Harness, read_harness, stored_harness
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.harness_folder import FILES, INSTRUCTIONS, write_harness
 
@@ -33,7 +34,7 @@ def test_a_folder_becomes_what_the_agent_gets(tmp_path: Path) -> None:
     assert found.descriptions == {"press": "Press the button. It counts."}
     assert found.agents == {"chat": {"max_steps": "7"}}
     assert ".notes" not in found.files
-    assert stored_harness({"harness": found.document()}) == found
+    assert stored_harness(RunSettings(harness=found.stored())) == found
 
 
 @given(one=TEXTS, other=TEXTS)

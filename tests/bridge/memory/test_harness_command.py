@@ -245,7 +245,7 @@ def test_runs_under_other_conditions_say_nothing_of_a_part() -> None:
 
     def recorded(one: Harness, *, strict: bool, **settings: Any) -> None:
         options = dict(one.agents.get("oracle", {}))
-        about = {"harness": one.document(), "options": options, **settings}
+        about = {"harness": one.stored(), "options": options, **settings}
         record([(planned("t", split="dev"), Episode(partial=1.0 if strict else 0.5))], settings=about)
 
     def found() -> dict[str, list[str]]:

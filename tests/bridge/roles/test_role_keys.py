@@ -6,6 +6,7 @@ import pytest
 
 from mcp_bench.bridge.roles.models import keep_logins, keep_role_keys, roles_of, stored_roles
 from mcp_bench.plugins.needs import PLACEHOLDER
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.unit
@@ -29,7 +30,8 @@ def test_a_login_in_a_url_reaches_those_who_record_and_is_not_stored() -> None:
     roles = roles_of(
         {"user_model": "u", "user_base_url": url, "judge_model": "j", "judge_base_url": URL}, environ
     )
-    settings = roles.settings()
+    settings = RunSettings()
+    roles.store_in(settings)
     assert "word" not in str(settings)
     with pytest.raises(
         WrongUseError, match="Set MCP_BENCH_USER_BASE_URL to the URL with its login: https://host/v1"

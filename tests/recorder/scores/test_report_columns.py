@@ -12,9 +12,7 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.records import EpisodeEnd, now_us
-from mcp_bench.recorder.run_settings import harness, harness_parts
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.scores.conditions import differing_conditions
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import Grade
 from tests.support.recorded import Episode, begin, planned, record, run_info
@@ -95,15 +93,3 @@ def test_conditions_are_only_the_parts_that_differ(invoke: Invoke) -> None:
     _, header, *rows = invoke(report).output.splitlines()
     assert cells(header)[0] == "conditions"
     assert sorted(cells(row)[0] for row in rows) == ["timeout 60, no drop", "timeout 900, drop=0.5"]
-
-
-def test_parts_of_a_harness() -> None:
-    text = harness(
-        json.dumps({**SETTINGS, "max_calls": 5, "options": {"command": "a b=c --c=d, e", "x": "1"}})
-    )
-    assert harness_parts(text) == {
-        "timeout": "timeout 900", "max_calls": "max_calls 5", "retries": "retries 2",
-        "command": "command=a b=c --c=d, e", "x": "x=1",
-    }  # fmt: skip
-    assert harness_parts("") == {}
-    assert differing_conditions([]) == []

@@ -216,11 +216,13 @@ def test_differences_equal_a_simple_computation(
 
 def test_models_of_roles_with_the_same_first_word_are_not_mixed(invoke: Invoke) -> None:
     for size in ("8B", "70B"):
-        settings = {"role_models": {"user": {"model": f"Llama 3 {size}"}}}
+        user = {"model": f"Llama 3 {size}", "base_url": "http://127.0.0.1:1/v1"}
+        settings = {"role_models": {"user": user}}
         record([(planned("a"), Episode())], agent="codex", settings=settings)
     record([(planned("a"), Episode())], agent="gemini")
     refused = invoke(report, "--compare", "codex", "gemini").exception
-    assert isinstance(refused, WrongUseError) and "different conditions" in str(refused)
+    assert isinstance(refused, WrongUseError)
+    assert "different conditions (user Llama 3 8B; user Llama 3 70B)" in str(refused)
 
 
 def test_versions_of_a_benchmark_are_named(invoke: Invoke) -> None:

@@ -77,7 +77,7 @@ def test_a_hole_is_noticed_in_the_first_step(
     done = CliRunner().invoke(train, list(map(str, asked)))
     for run in (bench.home / "runs").iterdir():
         with RunReader(run) as reader:
-            assert reader.info().settings["options"] == ({"max_steps": "3"} if agent == "chat" else {})
+            assert reader.info().settings.options == ({"max_steps": "3"} if agent == "chat" else {})
             assert all(episode.calls for episode in reader.episodes()), "the model played"
     if (hole, agent) == ("honest", "chat"):
         assert done.exit_code == 0, (done.output, done.exception)

@@ -12,7 +12,7 @@ from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.recorder.cli.options import options_of
 
 if TYPE_CHECKING:
-    from mcp_bench.recorder.store.database import Durability
+    from mcp_bench.recorder.run_settings import Durability
 
 EPILOG = """\b
 Examples, each as the command of a stdio server in an agent's configuration:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -20,7 +20,6 @@ from typing import Annotated, Any, Literal
 import anyio
 from pydantic import Field
 
-from mcp_bench.bridge.harness.folder import Harness, stored_harness
 from mcp_bench.bridge.replay.one_episode import replay_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import MARK, UNMARK, SearchIndex
@@ -28,7 +27,6 @@ from mcp_bench.recorder.conversations.errors import general
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.export.steps import labelled
-from mcp_bench.recorder.run_settings import harness_parts
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.scores.task_names import family
@@ -299,7 +297,8 @@ class Experience(SimpleWorld):
             version: NAME@VERSION, as `lineage` lists it.
             path: the file; without it, the names of all files.
         """
-        stored = next((one for one in self._harnesses() if str(one) == version), None)
+        known = (one.settings.harness for one in self._episodes())
+        stored = next((one for one in known if one is not None and str(one) == version), None)
         if stored is None:
             raise RefusedError(f"There is no harness {version!r}.")
         if not path:
@@ -307,13 +306,6 @@ class Experience(SimpleWorld):
         if path not in stored.files:
             raise RefusedError(f"{version} has no file {path!r}{suggestion(path, stored.files)}.")
         return stored.files[path]
-
-    def _harnesses(self) -> Iterator[Harness]:
-        """Yield the harnesses of runs with episodes that may be shown."""
-        settings = Counter(one.settings for one in self._episodes() if '"harness"' in one.settings)
-        for text in settings:
-            if (found := stored_harness(json.loads(text))) is not None:
-                yield found
 
     def _calls(self) -> Iterator[tuple[str, str, str, bool]]:
         """Yield `(episode, tool, text of the result, whether it failed)` of every call that may be shown."""
@@ -347,12 +339,12 @@ def _partial(episodes: Sequence[StoredEpisode]) -> float:
 
 
 def _harness_of(episode: StoredEpisode) -> str:
-    return harness_parts(episode.harness).get("harness", "").removeprefix("harness ")
+    return str(episode.settings.harness or "")
 
 
 def _options_of(episode: StoredEpisode) -> list[str]:
     """Return the options of the agent, such as `effort=high`."""
-    return [text for name, text in harness_parts(episode.harness).items() if text.startswith(f"{name}=")]
+    return [f"{name}={value}" for name, value in sorted(episode.settings.options.items())]
 
 
 def _row(row: dict[str, Any]) -> list[str]:

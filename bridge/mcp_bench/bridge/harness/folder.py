@@ -1,4 +1,4 @@
-"""A harness as a folder of texts, and as the document that is stored with a run.
+"""A harness as a folder of texts, and as what is stored with a run.
 
     my-harness/
       INSTRUCTIONS.md         always in the model's context
@@ -24,9 +24,9 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 import yaml
-from pydantic import JsonValue
 
 from mcp_bench.bridge.harness.recall import Recalled
+from mcp_bench.recorder.run_settings import RunSettings, StoredHarness
 from mcp_bench.servers.errors import WrongUseError, suggestion
 
 MOST_BYTES = 256 << 10
@@ -205,9 +205,9 @@ class Harness:
     def _mapping(self, path: str) -> dict[Any, Any]:
         return _parsed(f"{self.name}/{path}", self.files.get(path, ""))
 
-    def document(self) -> dict[str, JsonValue]:
+    def stored(self) -> StoredHarness:
         """Return what is stored with a run."""
-        return {"name": self.name, "version": self.version, "files": dict(self.files)}
+        return StoredHarness(name=self.name, version=self.version, files=dict(self.files))
 
 
 def read_harness(folder: Path) -> Harness:
@@ -260,14 +260,10 @@ def files_of(folder: Path) -> dict[str, str]:
     return files
 
 
-def stored_harness(settings: Mapping[str, JsonValue]) -> Harness | None:
+def stored_harness(settings: RunSettings) -> Harness | None:
     """Return the harness that a run was started with, from its settings."""
-    found = settings.get("harness")
-    if not isinstance(found, dict):
-        return None
-    files = found["files"]
-    assert isinstance(files, dict)  # noqa: S101 - we wrote it
-    return Harness(str(found["name"]), {path: str(text) for path, text in files.items()})
+    stored = settings.harness
+    return None if stored is None else Harness(stored.name, stored.files)
 
 
 def _frontmatter(where: str, text: str) -> tuple[dict[Any, Any], str]:

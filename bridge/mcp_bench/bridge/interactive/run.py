@@ -14,10 +14,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import anyio
-from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, own_failure, planned_episode
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, Task, with_defaults
@@ -57,7 +57,7 @@ class InteractiveRun:
                 isolation="none",
                 home="native",
                 tools="all",
-                settings={"private_splits": list[JsonValue](private)},
+                settings=RunSettings(private_splits=list(private)),
             )
             self._folder = RunFolder.create(info)
             self._on_create(info.id)

@@ -16,7 +16,8 @@ from mcp_bench.bridge.matrix.identity import differences, digest_of, values_of
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.setup import checked_run, planned_episodes
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.runs.matrix import CellOfRun, MatrixRun, matrix_runs
+from mcp_bench.recorder.run_settings import CellOfRun
+from mcp_bench.recorder.runs.matrix import MatrixRun, matrix_runs
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
 

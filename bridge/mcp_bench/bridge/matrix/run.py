@@ -99,8 +99,7 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
     # another process may have started it since: resuming says so
     begun = one.run or run_of(one.stored, matrix_runs(plan.name, []))
     if begun is None:
-        matrix = one.stored.model_dump()
-        setup, run = start_run(one.choices, matrix=matrix, elsewhere=one.parallel.ray)
+        setup, run = start_run(one.choices, one.stored, elsewhere=one.parallel.ray)
     else:
         setup, run = resume_run(
             begun.id, max_cost, one.choices.run_tags, one.choices.note, one.choices.base_url

@@ -20,7 +20,7 @@ from mcp_bench.bridge.memory.judge import Judge, json_in
 from mcp_bench.bridge.replay.replay import Normal
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.recorder.scores.conditions import CONDITIONS
+from mcp_bench.recorder.scores.conditions import CONDITIONS, values_of
 from mcp_bench.recorder.scores.statistics import Interval, bootstrap
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load
@@ -90,8 +90,7 @@ def read_tries(paths: Sequence[Path], splits: Collection[str], n: int) -> tuple[
             for one in reader.episodes():
                 if one.partial is None or one.invalid is not None or one.split not in splits:
                     continue
-                conditions = (getattr(one, name) for name in CONDITIONS)
-                key = (one.benchmark, one.task, one.agent, one.model, *conditions)
+                key = (one.benchmark, one.task, one.agent, one.model, *values_of(one, CONDITIONS))
                 digest = state_digest(one.benchmark, reader.final_state(one.id))
                 groups.setdefault(key, []).append(Try(Attempt(one, trajectory(reader, one)), digest))
     found = [sorted(tries, key=lambda one: one.attempt.episode.started_us) for tries in groups.values()]

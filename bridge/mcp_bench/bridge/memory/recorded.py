@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from mcp_bench.bridge.harness.folder import Harness, stored_harness
-from mcp_bench.recorder.run_settings import harness as in_words
+from mcp_bench.recorder.run_settings import ScoreSettings
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 
@@ -43,10 +42,7 @@ def harness_runs(
 
 def _conditions(episode: StoredEpisode, harness: Harness) -> tuple[str, ...]:
     """Return what attempts must have in common besides the harness, and the options that come from it."""
-    settings = json.loads(episode.settings)
-    own = harness.agents.get(episode.agent, {})
-    options = {
-        name: value for name, value in (settings.get("options") or {}).items() if own.get(name) != value
-    }
-    rest = in_words(json.dumps({**settings, "harness": None, "options": options}))
+    settings, own = episode.settings, harness.agents.get(episode.agent, {})
+    options = {name: value for name, value in settings.options.items() if own.get(name) != value}
+    rest = ScoreSettings.of(settings.model_copy(update={"harness": None, "options": options}))
     return (episode.tools_mode, episode.home, episode.isolation, rest)

@@ -22,8 +22,8 @@ from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, new_id, now_us
+from mcp_bench.recorder.run_settings import Durability
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
-from mcp_bench.recorder.store.database import Durability
 from mcp_bench.recorder.store.recording import Recording
 
 

@@ -21,8 +21,8 @@ from mcp_bench.recorder.records import (
     new_id,
     now_us,
 )
+from mcp_bench.recorder.run_settings import Durability, RunSettings
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.store.database import Durability
 
 AGENT = "proxy"
 """Agent of the run. The episode has the name that the client reports."""
@@ -44,7 +44,7 @@ def proxy_run(server: Sequence[str], durability: Durability) -> RunInfo:
         home="native",
         tools="all",
         graded=False,
-        settings={"server": list(server), "durability": durability},
+        settings=RunSettings(server=list(server), durability=durability),
     )
 
 

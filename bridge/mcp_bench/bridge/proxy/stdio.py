@@ -28,7 +28,7 @@ from mcp_bench.servers.errors import BenchError
 if TYPE_CHECKING:
     from mcp_bench.bridge.proxy.recording import SessionRecording
     from mcp_bench.recorder.records import Direction
-    from mcp_bench.recorder.store.database import Durability
+    from mcp_bench.recorder.run_settings import Durability
 
 CHUNK = 1 << 16
 """The capacity of a pipe."""

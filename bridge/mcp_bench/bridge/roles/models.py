@@ -7,12 +7,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
-
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.bridge.roles.limits import RoleLimits
 from mcp_bench.bridge.roles.prices import Price, read_prices, require_prices, stored_prices
 from mcp_bench.plugins.needs import PLACEHOLDER
+from mcp_bench.recorder.run_settings import RunSettings, StoredRole
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.host import ROLES, Role
@@ -43,6 +42,11 @@ class RoleModel:
         """Whether the URL has more than the address, which is not stored."""
         return self.base_url != self.address
 
+    def stored(self) -> StoredRole:
+        """Return what a run stores of it."""
+        login = {"login": True} if self.has_login else {}
+        return StoredRole(model=self.model, base_url=self.address, **login)
+
     def __str__(self) -> str:
         return f"the model {self.model!r} at {self.address}, which plays the {self.role}"
 
@@ -63,18 +67,14 @@ class Roles:
             return usage
         return usage.model_copy(update={"cost_usd": price.of(usage)})
 
-    def settings(self) -> dict[str, JsonValue]:
-        """Return what a run stores of them. There is no key in it."""
+    def store_in(self, settings: RunSettings) -> None:
+        """Add what a run stores of them. There is no key in it."""
         if not self.models:
-            return {}
-        named: dict[str, JsonValue] = {
-            role: {"model": one.model, "base_url": one.address, **({"login": True} if one.has_login else {})}
-            for role, one in self.models.items()
-        }
-        found: dict[str, JsonValue] = {"role_models": named, "role_limits": dict(self.limits._asdict())}
+            return
+        settings.role_models = {role: one.stored() for role, one in self.models.items()}
+        settings.role_limits = self.limits._asdict()
         if self.prices:
-            found["role_prices"] = {model: price.model_dump() for model, price in self.prices.items()}
-        return found
+            settings.role_prices = {model: price.model_dump() for model, price in self.prices.items()}
 
 
 def key_variable(role: Role) -> str:
@@ -130,26 +130,23 @@ def _refuse_idle(values: Mapping[str, Any]) -> None:
             )
 
 
-def stored_roles(settings: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
+def stored_roles(settings: RunSettings, environ: Mapping[str, str]) -> Roles:
     """Return the models of a run that is resumed, or recorded by another process.
 
     Raises:
         WrongUseError: as for `roles_of`; or an endpoint had a login in its URL, and its variable is not set.
     """
-    stored = settings.get("role_models") or {}
-    named = {
-        role: (stored[role]["model"], _stored_url(role, stored[role], environ))
-        if role in stored
-        else (None, None)
-        for role in ROLES
-    }
-    roles = _roles(named, settings.get("role_limits") or {}, environ)
-    return replace(roles, prices=stored_prices(settings.get("role_prices") or {}))
+    named: dict[Role, tuple[str | None, str | None]] = dict.fromkeys(ROLES, (None, None))
+    for role in ROLES:
+        if (stored := settings.role_models.get(role)) is not None:
+            named[role] = stored.model, _stored_url(role, stored, environ)
+    roles = _roles(named, settings.role_limits, environ)
+    return replace(roles, prices=stored_prices(settings.role_prices))
 
 
-def _stored_url(role: Role, stored: Mapping[str, Any], environ: Mapping[str, str]) -> str:
-    address = str(stored["base_url"])
-    if not stored.get("login"):
+def _stored_url(role: Role, stored: StoredRole, environ: Mapping[str, str]) -> str:
+    address = stored.base_url
+    if not stored.login:
         return address
     url = environ.get(url_variable(role), "")
     if not is_http_url(url) or without_secrets(url) != address:

@@ -7,12 +7,11 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 import anyio
 import click
-from pydantic import JsonValue
 
 from mcp_bench.bridge.engines.engine import Engine, ThisProcess
 from mcp_bench.bridge.engines.on_ray.engine import OnRay
@@ -84,8 +83,8 @@ def run_to_end(
     jobs = 1 if one_at_a_time else min(jobs, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
-    retries = Retries(int(number(settings, "retries") or 0), number(settings, "retry_wait") or 0)
-    spending = Spending(max_cost or number(settings, "max_cost"), *run.recording.reported_costs())
+    retries = Retries(settings.retries or 0, settings.retry_wait or 0)
+    spending = Spending(max_cost or settings.max_cost, *run.recording.reported_costs())
     spending.spent += run.grades.asked_cost()
     breaker = CircuitBreaker(jobs, spending)
     # slots of runners are counted within one process
@@ -193,11 +192,6 @@ def summary(run: RunFolder, now: int, progress: Progress, tainted: int, stopped_
         stopped=stopped_by is not None,
         stopped_by=stopped_by,
     )
-
-
-def number(settings: Mapping[str, JsonValue], key: str) -> float | None:
-    value = settings.get(key)
-    return float(value) if isinstance(value, int | float) else None
 
 
 async def run_until_stopped(

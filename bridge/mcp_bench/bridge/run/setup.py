@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import click
-from pydantic import JsonValue
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
 from mcp_bench.bridge.episode.plan import chosen_tasks, plan, tools_of
@@ -35,6 +34,7 @@ from mcp_bench.bridge.wire.foreign_server import (
     plan_prompts,
 )
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_settings import CellOfRun, RunSettings
 from mcp_bench.recorder.runs.annotations import annotate, check_annotations
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.verify.resume import resume
@@ -47,18 +47,18 @@ from mcp_bench.servers.sanitize import sanitize_line
 
 
 def start_run(
-    choices: Choices, matrix: Mapping[str, JsonValue] | None = None, *, elsewhere: bool = False
+    choices: Choices, cell: CellOfRun | None = None, *, elsewhere: bool = False
 ) -> tuple[Setup, RunFolder]:
     """Check all options, then create the run's folder. The caller closes it.
 
-    `matrix` is stored with the run: see `mcp_bench.recorder.runs.matrix`. `elsewhere`: see `checked_run`.
+    `cell` is that of the matrix that it belongs to. `elsewhere`: see `checked_run`.
 
     Raises:
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
     """
     setup, info = checked_run(choices, elsewhere=elsewhere)
-    if matrix is not None:
-        info.settings["matrix"] = dict(matrix)
+    if cell is not None:
+        info.settings.matrix = cell
     run = RunFolder.create(info)
     try:
         annotate_run(run, choices.run_tags, choices.note)
@@ -99,27 +99,27 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
     keep_logins(roles, os.environ)
     if choices.max_cost is not None:
         require_cost_reports(agent, roles)
-    settings: dict[str, JsonValue] = {
-        "timeout": choices.timeout,
-        "max_calls": choices.max_calls,
-        "max_cost": choices.max_cost,
-        "retries": choices.retries,
-        "retry_wait": choices.retry_wait,
-        "base_url": choices.base_url and without_secrets(choices.base_url),
-        "capture_llm": choices.capture_llm,
-        "options": dict(options),
-        "agent_limits": dict(choices.agent_limits),
-        "sandbox": choices.sandbox,
-        "durability": choices.durability,
-        "own_tools": choices.tools == "all"
+    settings = RunSettings(
+        timeout=choices.timeout,
+        max_calls=choices.max_calls,
+        max_cost=choices.max_cost,
+        retries=choices.retries,
+        retry_wait=choices.retry_wait,
+        base_url=choices.base_url and without_secrets(choices.base_url),
+        capture_llm=choices.capture_llm,
+        options=options,
+        agent_limits=dict(choices.agent_limits),
+        sandbox=choices.sandbox,
+        durability=choices.durability,
+        own_tools=choices.tools == "all"
         or choices.home == "native"
         or not agent.capabilities.builtin_tools_off,
-        **roles.settings(),
-    }
-    if choices.base_url is not None and settings["base_url"] != choices.base_url:
-        settings["endpoint_login"] = True  # for those who resume the run
+    )
+    roles.store_in(settings)
+    if choices.base_url is not None and settings.base_url != choices.base_url:
+        settings.endpoint_login = True  # for those who resume the run
     if harness is not None:
-        settings["harness"] = harness.document()
+        settings.harness = harness.stored()
         setup = replace(setup, harness=harness)
     backend, episodes = planned_episodes(choices, elsewhere=elsewhere)
     if isinstance(backend, ForeignServer):
@@ -129,21 +129,21 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
                 f"{harness.name} has skills or tool descriptions, and a server's tools are passed on as they "
                 "are: use a harness of instructions and tips with --server"
             )
-        settings["server"] = list[JsonValue](backend.words)
+        settings.server = list(backend.words)
         setup = replace(setup, server=backend)
     else:
         if not elsewhere and any(SANDBOX in one.needs for one in episodes):
             check_sandboxes(choices.sandbox)  # an error here, not in every episode
         if harness is not None:
             check_fits(harness, tools_of(backend), f"benchmark {backend.name!r}")
-        settings["private_splits"] = list[JsonValue](with_defaults(backend, BenchmarkDefaults).private_splits)
+        settings.private_splits = list(with_defaults(backend, BenchmarkDefaults).private_splits)
         setup = replace(setup, benchmark=backend, sandbox=choices.sandbox)
         if agent.capabilities.plays_reference:
             episodes = with_reference(backend, episodes)  # its calls ask nobody
         else:
             require_models({one.task: one.needs for one in episodes}, roles.models)
         setup = placed(setup, choices.isolation)
-        settings["capture_llm"] = setup.capture is not None
+        settings.capture_llm = setup.capture is not None
     setup = dry_run(replace(setup, limits=agent_limits(choices.agent_limits), roles=roles))
     look_at_endpoint(setup)
     setup = isolated(setup, choices.isolation, choices.require_isolation)
@@ -239,9 +239,9 @@ def resume_run(
 
 
 def _check_endpoint(info: RunInfo, base_url: str | None) -> None:
-    named = info.settings.get("base_url")
-    stored = None if named is None else without_secrets(str(named))
-    if base_url is None and info.settings.get("endpoint_login"):
+    named = info.settings.base_url
+    stored = None if named is None else without_secrets(named)
+    if base_url is None and info.settings.endpoint_login:
         raise WrongUseError(
             f"the endpoint of run {info.id} has a login in its URL, which is not stored. Name it again, with "
             f"its login: --base-url {stored}..."
@@ -313,9 +313,8 @@ def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
     settings = info.settings
     bench: Benchmark | None = None
     server: ForeignServer | None = None
-    words = settings.get("server")
-    if isinstance(words, list):
-        server = found_server([str(word) for word in words])
+    if settings.server is not None:
+        server = found_server(settings.server)
     else:
         bench = load("benchmark", info.benchmark)
     if bench is not None and bench.version != info.benchmark_version:
@@ -323,30 +322,23 @@ def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
             f"run {info.id} was started with version {info.benchmark_version} of benchmark "
             f"{info.benchmark!r}, but version {bench.version} is installed. Start a new run"
         )
-    options, stored_url, timeout = settings["options"], settings["base_url"], settings["timeout"]
-    if base_url is None and stored_url is not None:
-        base_url = str(stored_url)
-    assert isinstance(options, dict) and isinstance(timeout, int | float)  # noqa: S101 - we wrote it
+    assert settings.timeout is not None  # noqa: S101 - we wrote it
     setup = agent_setup(
         info.agent,
-        {key: str(value) for key, value in options.items()},
+        settings.options,
         info.model,
-        base_url,
-        timeout=float(timeout),
+        base_url or settings.base_url,
+        timeout=settings.timeout,
         tools="all" if info.tools == "all" else "mcp-only",
         home="native" if info.home == "native" else "sealed",
-        capture=bool(settings.get("capture_llm")),
+        capture=settings.capture_llm,
     )
-    limits = settings.get("agent_limits", {})  # runs of older versions have none
-    assert isinstance(limits, dict)  # noqa: S101 - we wrote it
-    own = {key: value for key, value in limits.items() if isinstance(value, int)}
-    roles = stored_roles(settings, os.environ)
     return replace(
         setup,
         benchmark=bench,
         server=server,
-        limits=agent_limits(own),
-        roles=roles,
+        limits=agent_limits(settings.agent_limits),
+        roles=stored_roles(settings, os.environ),
         harness=stored_harness(settings),
-        sandbox=str(settings.get("sandbox", "")),
+        sandbox=settings.sandbox,
     )

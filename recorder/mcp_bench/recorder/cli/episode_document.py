@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -23,8 +22,8 @@ def episode_document(reader: RunReader, episode: str) -> dict[str, Any]:
     """Return the episode as `show --json` prints it: facts, grade in words, conversation, calls."""
     stored = reader.episode(episode)
     facts = asdict(stored)
-    facts["settings"] = json.loads(stored.settings)
-    for name in ("partial", "strict", "grader_version", "score", "certain"):
+    facts["settings"] = stored.settings.model_dump()
+    for name in ("score_settings", "partial", "strict", "grader_version", "score", "certain"):
         del facts[name]
     calls, captured = reader.calls(episode), reader.model_calls(episode)
     conversation = trajectory(reader, stored)

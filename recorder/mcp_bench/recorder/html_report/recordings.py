@@ -21,7 +21,12 @@ from mcp_bench.recorder.html_report.sections import (
     counted,
 )
 from mcp_bench.recorder.runs.reader import StoredEpisode
-from mcp_bench.recorder.scores.conditions import CONDITIONS, common_conditions, differing_conditions
+from mcp_bench.recorder.scores.conditions import (
+    CONDITIONS,
+    common_conditions,
+    differing_conditions,
+    values_of,
+)
 from mcp_bench.recorder.scores.scores import measured_score, summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
 
@@ -126,7 +131,7 @@ def _groups(
 ) -> dict[tuple[Any, ...], list[StoredEpisode]]:
     found: dict[tuple[Any, ...], list[StoredEpisode]] = {}
     for episode in episodes:
-        found.setdefault(tuple(getattr(episode, name) for name in by), []).append(episode)
+        found.setdefault(values_of(episode, by), []).append(episode)
     return {key: found[key] for key in sorted(found, key=lambda key: [str(part) for part in key])}
 
 

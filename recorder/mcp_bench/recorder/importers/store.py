@@ -23,6 +23,7 @@ from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.importers.attempt import IMPORTED, UNKNOWN, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
+from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
 from mcp_bench.recorder.runs.run_folder import RECORDINGS, RunFolder
 from mcp_bench.recorder.store import schema
@@ -133,7 +134,7 @@ class ImportedRuns:
                 home=IMPORTED,
                 tools=IMPORTED,
                 graded=graded,
-                settings={IMPORTED: self._form},
+                settings=RunSettings(imported=self._form),
             )
             self._folders[benchmark, graded] = RunFolder.create(info, root=self._aside)
         return self._folders[benchmark, graded]

@@ -1,29 +1,14 @@
-"""The runs of a matrix: those that `mcp-bench record --config` started.
-
-Such a run stores, under `matrix` in its settings, an object with the `name` of the matrix, the name of its
-`cell`, the `values` that decide what the cell is, and their `digest`.
-"""
+"""The runs of a matrix: those that `mcp-bench record --config` started, with a cell in their settings."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.run_settings import CellOfRun
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import UnknownNameError
-
-
-class CellOfRun(BaseModel):
-    """What a run stores about its cell."""
-
-    name: str
-    cell: str
-    digest: str
-    values: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +62,8 @@ def runs_of_matrix(matrix: str) -> list[str]:
 
 
 def _read(reader: RunReader, matrix: str | None) -> MatrixRun | None:
-    try:
-        cell = CellOfRun.model_validate(reader.settings().get("matrix"))
-    except ValidationError:  # not of a matrix
-        return None
-    if matrix not in (None, cell.name):
+    cell = reader.settings().matrix
+    if cell is None or matrix not in (None, cell.name):
         return None
     summary = reader.summary()
     assert summary is not None  # noqa: S101 - a run with settings has one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -13,7 +13,7 @@ from pydantic_core import from_json
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
-from mcp_bench.recorder.run_settings import harness, private_splits
+from mcp_bench.recorder.run_settings import RunSettings, ScoreSettings
 from mcp_bench.recorder.runs.annotations import Annotations, known_annotations
 from mcp_bench.recorder.runs.run_database import RunDatabase, as_kind
 from mcp_bench.recorder.store import episode_rows
@@ -29,6 +29,8 @@ _TOOLS = TypeAdapter(list[ToolSchema])
 _SCORES = TypeAdapter(list[Score])
 _NEAR_MATCHES_AMONG = 1000
 """An unknown id is compared with this many of the newest, since comparing is slow."""
+
+_NO_SETTINGS = ScoreSettings.of(RunSettings())
 
 
 @dataclass(slots=True)  # not frozen: that makes creation ten times slower, and reports create very many
@@ -71,8 +73,8 @@ class StoredEpisode:
     """Results of the probes of its isolation level, by name; None without probes."""
     taint: Taint = "unknown"
     """Whether its agent looked for its grade."""
-    settings: str = "{}"
-    """Of its run, as a JSON object: see `run_settings`."""
+    settings: RunSettings = field(default_factory=RunSettings)
+    """Of its run, shared by its episodes."""
     score: Score | None = None
     """What its grade measured."""
     certain: bool = True
@@ -86,6 +88,8 @@ class StoredEpisode:
     run_tags: tuple[str, ...] = ()
     """The operator's words about its run, as `run_note`."""
     run_note: str = ""
+    score_settings: ScoreSettings = _NO_SETTINGS
+    """Made from `settings`, once for all episodes of the run."""
 
     @property
     def seconds(self) -> float | None:
@@ -93,14 +97,9 @@ class StoredEpisode:
         return None if self.ended_us is None else (self.ended_us - self.started_us) / 1e6
 
     @property
-    def harness(self) -> str:
-        """The settings of the harness that scores depend on, as one line."""
-        return harness(self.settings)
-
-    @property
     def public(self) -> bool | None:
         """Whether anybody can generate or download the task; None if its run does not say."""
-        private = private_splits(self.settings)
+        private = self.settings.private_splits
         return None if private is None else self.split not in private
 
     @property
@@ -334,9 +333,12 @@ class RunReader(RunDatabase):
         """
         return [Canary(*row) for row in self._query("SELECT place, value FROM sealed.canaries")]
 
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> RunSettings:
         """Return the settings of the run; empty if its writer was killed before it was stored."""
-        return self._json({}, "SELECT settings FROM runs")
+        with self._reading():
+            for (text,) in self._query("SELECT settings FROM runs"):
+                return RunSettings.model_validate_json(text)
+        return RunSettings()
 
     def cost(self) -> float:
         """Return the cost of all attempts in US dollars, with the models of roles, as far as it is known."""
@@ -345,8 +347,7 @@ class RunReader(RunDatabase):
 
     def own_tools(self) -> bool:
         """Return whether the agents of the run may have had tools besides those on their MCP connection."""
-        (found,) = next(self._query("SELECT json_extract(settings, '$.own_tools') FROM runs"), (None,))
-        return found is None or bool(found)
+        return self.settings().own_tools is not False
 
     def frame_bodies(self, episode: str) -> Iterator[tuple[int, str, bytes]]:
         """Yield `(number, sender, bytes)` of the frames of an episode.
@@ -378,10 +379,10 @@ def _tools(text: str) -> tuple[ToolSchema, ...]:
 
 
 @lru_cache(maxsize=256)
-def _settings(text: str) -> str:
+def _settings(text: str) -> tuple[RunSettings, ScoreSettings]:
     """Return the settings of a run: one text for all of its episodes."""
-    as_kind(from_json(text), dict)
-    return text
+    settings = RunSettings.model_validate_json(text)
+    return settings, ScoreSettings.of(settings)
 
 
 def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
@@ -389,7 +390,7 @@ def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
     episode.run_tags, episode.run_note = annotations.tags, annotations.note
     episode.usage = as_kind(from_json(row["usage"]), dict) if row["usage"] else None
     episode.probes = from_json(row["probes"]) if row["probes"] else None
-    episode.settings = _settings(row["settings"])
+    episode.settings, episode.score_settings = _settings(row["settings"])
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     episode.score = Score.model_validate_json(row["score"]) if row["score"] else None
     given = from_json(row["submissions"]) if row["submissions"] else []

@@ -46,7 +46,7 @@ class RunFolder:
                 if info is not None:
                     self._add(info)
                 self.info = self.recording.info()
-                if self.info.settings.get("durability") == "full":
+                if self.info.settings.durability == "full":
                     self.recording.set_durability("full")
                 if not (path / GRADES).exists() and self.recording.attempts():
                     raise StorageError(

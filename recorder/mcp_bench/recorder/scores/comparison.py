@@ -6,9 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.run_settings import harness_parts
 from mcp_bench.recorder.runs.reader import StoredEpisode
-from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
+from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions, values_of
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
 from mcp_bench.recorder.scores.totals import TaskTotals, Totals, finished
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
@@ -48,13 +47,9 @@ class Side:
         self._kinds |= kinds
         if kinds or not self._exact:
             return bool(kinds)
-        options = harness_parts(episode.harness) if self._options else {}
-        self._known.update(options)
-        return all(
-            # `effort=high` and `timeout 900`: the name, one character, the value
-            (values[kind] if kind in EXACT else options.get(kind, "")[len(kind) + 1 :]) == value
-            for kind, value in self._exact.items()
-        )
+        values |= {name: episode.score_settings.values.get(name, "") for name in self._options}
+        self._known.update(episode.score_settings.values if self._options else ())
+        return all(values[kind] == value for kind, value in self._exact.items())
 
     def check(self, episodes: int) -> None:
         """Check that the name matched, and unambiguously. Call this after all episodes were matched.
@@ -113,7 +108,7 @@ def compare(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequence[str]
             )
         if any(matched):
             counts[matched.index(True)] += 1
-            met[matched.index(True)][tuple(getattr(episode, name) for name in CONDITIONS)] = None
+            met[matched.index(True)][values_of(episode, CONDITIONS)] = None
             versions.setdefault(episode.benchmark, set()).add(str(episode.benchmark_version))
             pair = pairs.setdefault(tuple(getattr(episode, name) for name in by), _Pair())
             (pair.a if matched[0] else pair.b).add(episode)
@@ -147,7 +142,7 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
     for side in "ab":
         conditions = found["conditions"][side]
         if len({tuple(one[name] or "" for name in CONDITIONS) for one in conditions}) > 1:
-            # two names of models can have the same first word
+            # an option of the agent can have the name of a setting, which it hides
             differ = [one for one in differing_conditions(conditions) if one] or ["report --json has them"]
             raise WrongUseError(
                 f"the side {found[side]!r} has episodes under different conditions ({'; '.join(differ)}). "

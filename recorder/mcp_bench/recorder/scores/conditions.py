@@ -5,10 +5,19 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from mcp_bench.recorder.run_settings import harness_parts
+from mcp_bench.recorder.run_settings import ScoreSettings
+from mcp_bench.recorder.runs.reader import StoredEpisode
 
 CONDITIONS = ("tools_mode", "home", "isolation", "harness")
-"""What attempts must have in common to be comparable: the commands group by these, too."""
+"""What attempts must have in common to be comparable: the commands group by these columns, too.
+
+The column `harness` has the `score_settings` of an episode. The folder that is called so is one of them.
+"""
+
+
+def values_of(episode: StoredEpisode, columns: Sequence[str]) -> tuple[Any, ...]:
+    """Return what an episode has in columns of a report, such as those in `CONDITIONS`."""
+    return tuple([getattr(episode, "score_settings" if one == "harness" else one) for one in columns])
 
 
 def differing_conditions(rows: Sequence[Mapping[str, Any]], *, but: Collection[str] = ()) -> list[str]:
@@ -40,4 +49,5 @@ def _parts(row: Mapping[str, Any]) -> dict[str, str]:
     """Return the conditions of a row in words, by name."""
     words = {"tools_mode": "tools", "home": "home", "isolation": "isolation"}
     found = {name: f"{word} {row[name]}" for name, word in words.items() if row.get(name)}
-    return {**found, **harness_parts(row.get("harness") or "")}
+    settings = row.get("harness")  # `*` if a row mixes them
+    return {**found, **settings.words} if isinstance(settings, ScoreSettings) else found

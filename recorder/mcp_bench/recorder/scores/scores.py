@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
-from mcp_bench.recorder.scores.conditions import CONDITIONS
+from mcp_bench.recorder.scores.conditions import CONDITIONS, values_of
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
 from mcp_bench.recorder.scores.totals import Totals, finished
 from mcp_bench.recorder.trajectory import Usage
@@ -25,7 +24,6 @@ SEVERAL = "*"
 _FACTS = (*GROUPS, "benchmark_version", "agent_version", *CONDITIONS)
 _ALIKE = (0, 1, *range(len(_FACTS) - len(CONDITIONS), len(_FACTS)))
 """Positions in `_FACTS` of what repeated attempts must share: agent, model and conditions."""
-_facts_of = attrgetter(*_FACTS)
 
 
 @dataclass
@@ -35,7 +33,7 @@ class _Group:
     totals: Totals = field(default_factory=Totals)
 
     def add(self, episode: StoredEpisode) -> None:
-        found = _facts_of(episode)
+        found = values_of(episode, _FACTS)
         if found != self.facts:
             pairs = zip(self.facts, found, strict=True)
             self.facts = tuple(value if value == other else SEVERAL for value, other in pairs)
@@ -136,9 +134,9 @@ def summarise(episodes: Iterable[StoredEpisode], by: Sequence[str]) -> list[dict
     """
     found: dict[tuple[Any, ...], _Group] = {}
     for episode in filter(finished, episodes):
-        key = tuple(getattr(episode, name) for name in by)
+        key = values_of(episode, by)
         if key not in found:
-            found[key] = _Group(_facts_of(episode))
+            found[key] = _Group(values_of(episode, _FACTS))
         found[key].add(episode)
     return [found[key].row() for key in sorted(found, key=lambda key: [str(part) for part in key])]
 

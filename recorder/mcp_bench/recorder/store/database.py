@@ -9,12 +9,13 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 from urllib.parse import quote
 
 import anyio
 
 from mcp_bench.recorder.errors import ChangedSchemaError, NewerDatabaseError, StorageError, database_error
+from mcp_bench.recorder.run_settings import Durability
 from mcp_bench.recorder.store.schema_check import differences, statements
 
 if TYPE_CHECKING:
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 
     from mcp_bench.recorder.store.schema import Schema
     from mcp_bench.recorder.store.signatures import Signer
-
-Durability = Literal["normal", "full"]
-"""`normal`: a commit survives a killed process. `full`: it survives a power cut, too."""
 
 Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection], None]
 

@@ -22,9 +22,10 @@ from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import Body, LargeBody, digest, stored_body
 from mcp_bench.recorder.frames.large_frame import parse_large, read_frame
 from mcp_bench.recorder.records import Direction, now_us
+from mcp_bench.recorder.run_settings import Durability
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.call_tracker import CallTracker
-from mcp_bench.recorder.store.database import Durability, Writer
+from mcp_bench.recorder.store.database import Writer
 from mcp_bench.recorder.store.frame_batch import Batch
 from mcp_bench.recorder.store.journal import Journal, RanEntry, encode_frame
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key

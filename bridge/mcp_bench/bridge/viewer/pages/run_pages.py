@@ -178,11 +178,10 @@ def _settings(path: Path) -> dict[str, Any]:
     """Return the options that a run was started with, and the files of its harness."""
     with RunReader(path) as reader:
         settings = reader.settings()
-    files: dict[str, str] = {}
-    if isinstance(harness := settings.get("harness"), dict):
-        files = harness["files"]
-        settings["harness"] = f"{harness['name']}@{harness['version']}"
-    return {"settings": draw_value(settings) if settings else None, "harness": files}
+    shown, harness = settings.model_dump(), settings.harness
+    if harness is not None:
+        shown["harness"] = str(harness)
+    return {"settings": draw_value(shown) if shown else None, "harness": harness.files if harness else {}}
 
 
 def _matches(run: Run, words: Sequence[str]) -> bool:
