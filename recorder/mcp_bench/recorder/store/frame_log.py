@@ -29,7 +29,7 @@ from mcp_bench.recorder.store.database import Writer
 from mcp_bench.recorder.store.frame_batch import Batch
 from mcp_bench.recorder.store.journal import Journal, RanEntry, encode_frame
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
-from mcp_bench.recorder.store.observers import Observers
+from mcp_bench.recorder.store.observers import Observers, Transport
 from mcp_bench.recorder.store.signatures import NO_LINK, body_value, signer_of
 
 EpisodeOf = Callable[[jsonrpc.Frame], str | None]
@@ -62,7 +62,7 @@ class FrameLog:
     Every method may raise StorageError; everything stored before stays intact.
     """
 
-    def __init__(self, path: Path, observers: Observers) -> None:
+    def __init__(self, path: Path) -> None:
         """Open or create the database at `path`, and commit what an earlier writer left in its journal.
 
         Raises:
@@ -72,7 +72,7 @@ class FrameLog:
         self.key = key_for(path.parent)
         self.writer = Writer(path, schema.recordings, lambda db: signer_of(db, self.key))
         self.signer = self.writer.signer
-        self._observers = observers
+        self.observers = Observers()
         self._lock = threading.RLock()
         """Guards all attributes below. Lock order: the writer's lock first, then this one."""
         self._unparsed: deque[_Pending] = deque()
@@ -93,7 +93,7 @@ class FrameLog:
                 (last_call,) = db.execute("SELECT coalesce(max(id), 0) FROM calls").fetchone()
             self._last_frame: int = last[0] if last else 0
             self._last_link: bytes = last[1] if last else NO_LINK
-            self.calls = CallTracker(last_call, self.signer, observers)
+            self.calls = CallTracker(last_call, self.signer, self.observers)
             self._journal = Journal(path.parent, self.key.secret)
             undo.callback(self._journal.close)
             self._recover()
@@ -241,14 +241,25 @@ class FrameLog:
         else:
             self._batch.frames.append((*row, tagged, self._last_link, stored))
             self._batch.size += len(body)
-        if self._observers:
-            self._observers.notify("frame_added", episode, item.connection, frame, body)
+        if self.observers:
+            self.observers.notify("frame_added", episode, item.connection, frame, body)
         if episode is None:
             return
         for message in frame.items or (frame,):
             self.calls.follow((episode, item.connection), item.direction, message, number, now, body)
 
-    # Calls and agents ----------------------------------------------------------------------------
+    # Connections, calls and agents ---------------------------------------------------------------
+
+    @property
+    def calls_made(self) -> int:
+        """Tool calls recorded so far, open ones included."""
+        return self.calls.last
+
+    def connected(
+        self, episode: str | None, connection: int, transport: Transport, session: str | None
+    ) -> None:
+        """Report a new connection to observers, before its frames. Nothing is stored."""
+        self.observers.notify("connected", episode, connection, transport, session)
 
     def mark_executed(self, episode: str, connection: int, rpc_id: int | str | float | None) -> bool:
         """Number the call that the server starts to run now; return whether the episode has such a call."""
@@ -272,7 +283,7 @@ class FrameLog:
             self._parse()
             self.calls.end(episode, now_us())
 
-    def name_agent(self, episode: str, agent: str, version: str) -> None:
+    def identify(self, episode: str, agent: str, version: str) -> None:
         """Store the name of an episode's agent, with the next commit."""
         with self._lock:
             self._batch.agents.append((agent, version, episode))
