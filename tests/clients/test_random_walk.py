@@ -76,5 +76,5 @@ def test_arguments_fit_the_schema(properties: dict[str, Any], seed: int) -> None
         "required": sorted(properties)[1:],
         "$defs": {"tree": TREE},
     }
-    drawn = Draw(["seen"], random.Random(seed), definitions(schema)).object(schema)
+    drawn = Draw(["seen"], random.Random(seed), definitions(schema)).properties(schema)
     Draft202012Validator(schema).validate(drawn)

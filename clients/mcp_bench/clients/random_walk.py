@@ -63,17 +63,17 @@ class Draw:
                 number = min(wanted, found.get("maxItems", wanted))
                 return [self.value(found.get("items"), depth + 1) for _ in range(number)]
             case "object":
-                return self.object(found, depth)
+                return self.properties(found, depth)
             case "null":
                 return None
         return self._chance.choice(self._seen) if self._seen else "text"
 
-    def object(self, schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
+    def properties(self, schema: Mapping[str, Any], depth: int = 0) -> dict[str, Any]:
         """Return an object with every required property and some of the others."""
-        required, properties = schema.get("required", ()), schema.get("properties", {})
+        required, known = schema.get("required", ()), schema.get("properties", {})
         share = OPTIONAL_SHARE if depth < DEEPEST else 0
-        names = [name for name in properties if name in required or self._chance.random() < share]
-        return {name: self.value(properties[name], depth + 1) for name in names}
+        names = [name for name in known if name in required or self._chance.random() < share]
+        return {name: self.value(known[name], depth + 1) for name in names}
 
     def _one_of(self, schema: object) -> Mapping[str, Any]:
         """Return a schema with one of its alternatives, and what its references name, in their place."""
@@ -115,7 +115,7 @@ async def wander(options: argparse.Namespace) -> None:
     async with connect(server, options.connect_timeout) as connection:
         for number in range(options.calls if connection.tools else 0):
             tool = chance.choice(connection.tools)
-            arguments = Draw(seen, chance, definitions(tool.schema)).object(tool.schema)
+            arguments = Draw(seen, chance, definitions(tool.schema)).properties(tool.schema)
             call = CalledTool(f"call_{number + 1}", tool.name, arguments)
             say_assistant(None, calls=[call])
             outcome = await connection.call(call.name, call.arguments)
