@@ -20,7 +20,14 @@ from tests.support.plain_install import make
 pytestmark = pytest.mark.system
 
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").rglob("*.md")])
-FIRST = ("README.md", "index.md")
+
+
+def path_of(page: Path) -> str:
+    """Return a page's path in the repository."""
+    return str(page.relative_to(ROOT))
+
+
+FIRST = ("README.md", "docs/index.md")
 """What a newcomer reads first."""
 
 
@@ -34,29 +41,32 @@ def plain() -> Iterator[list[str]]:
 
 
 SLOW = {
-    "training.md": "the demo's test trains by the same commands",
-    "index.md": "README.md has the same first steps",
+    "docs/training/base-models.md": "the demo's test trains by the same commands",
+    "docs/index.md": "README.md has the same first steps",
 }
 """Pages whose commands only the full sweep types, and why."""
 
 
 @pytest.mark.parametrize(
     "page",
-    [pytest.param(page, marks=[pytest.mark.full] * (page.name in SLOW), id=page.name) for page in PAGES],
+    [
+        pytest.param(page, marks=[pytest.mark.full] * (path_of(page) in SLOW), id=path_of(page))
+        for page in PAGES
+    ],
 )
 def test_console_blocks_work_and_print_what_they_show(page: Path, plain, tmp_path: Path) -> None:
     """Commands run in the page's order, in one folder: later ones use what earlier ones made.
 
     The first pages are typed where nothing but mcp-bench is installed.
     """
-    program = plain if page.name in FIRST else None
+    program = plain if path_of(page) in FIRST else None
     # README's commands choose a level by themselves; without one, a recording takes half as long
     quick = {} if program or REAL else {"MCP_BENCH_ISOLATION": "none"}
     for line, shown in commands(page, "console", "$ "):
         type_line(line, shown, program, cwd=tmp_path, env={**os.environ, **quick})
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=path_of)
 def test_every_other_command_line_is_one_that_exists(page: Path) -> None:
     for line, _ in commands(page, "sh", ""):
         context = click.Context(root, info_name="mcp-bench")
@@ -76,7 +86,7 @@ def anchors(page: Path) -> set[str]:
     return found
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=path_of)
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)", page.read_text()):
         name, _, anchor = target.partition("#")
