@@ -54,8 +54,8 @@ check: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference --short-help > short_help.new && mv short_help.new bridge/mcp_bench/bridge/cli/short_help.py
-	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/cli.md.new && mv docs/cli.md.new docs/cli.md
-	$(VENV)/bin/python -m mcp_bench.trainer.recipe_settings > docs/recipe-settings.md.new && mv docs/recipe-settings.md.new docs/recipe-settings.md
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/reference/cli.md.new && mv docs/reference/cli.md.new docs/reference/cli.md
+	$(VENV)/bin/python -m mcp_bench.trainer.recipe_settings > docs/reference/recipe-settings.md.new && mv docs/reference/recipe-settings.md.new docs/reference/recipe-settings.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
 
 # Open site/index.html, or look at it while you write: make site-serve

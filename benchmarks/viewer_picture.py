@@ -1,4 +1,4 @@
-"""Take the pictures of docs/viewer.md: an episode of the oracle in `mcp-bench view`, by Chromium.
+"""Take the pictures of docs/data/viewer.md: an episode of the oracle in `mcp-bench view`, by Chromium.
 
 .venv/bin/python benchmarks/viewer_picture.py docs/images/viewer.png
 .venv/bin/python benchmarks/viewer_picture.py docs/images/viewer-outline.png outline

@@ -1,4 +1,4 @@
-"""The examples of docs/api.md run, in the page's order, and print what the page shows."""
+"""The examples of docs/start/python.md run, in the page's order, and print what the page shows."""
 
 import doctest
 import re
@@ -10,7 +10,7 @@ from tests.support import ROOT
 
 pytestmark = pytest.mark.system
 
-PAGE = ROOT / "docs" / "api.md"
+PAGE = ROOT / "docs" / "start" / "python.md"
 BLOCK = re.compile(
     r"(?P<skipped><!-- .*not run -->\n)?^```(?P<language>python|pycon)\n(?P<code>.*?)^```", re.M | re.S
 )
@@ -31,7 +31,7 @@ def test_the_examples_run_and_print_what_the_page_shows(
         if block["language"] == "python":
             exec(compile(block["code"], str(PAGE), "exec"), names)
         else:
-            test = parser.get_doctest(block["code"], names, "api.md", str(PAGE), 0)
+            test = parser.get_doctest(block["code"], names, "python.md", str(PAGE), 0)
             said: list[str] = []
             runner.run(test, out=said.append, clear_globs=False)
             assert not said, "".join(said)

@@ -5,7 +5,7 @@
 An episode is: open a world, play the reference, grade, close. "CPU ms" is what opening and closing take of
 the processor, in milliseconds: medians over the tasks played, in one process, and with a worker in both.
 Processes that a benchmark starts, such as Java, are not in it. "random" is what an agent gets that makes
-twenty random moves in a step world. It prints rows for docs/benchmarks.md.
+twenty random moves in a step world. It prints rows for docs/benchmarks/figures.md.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A hostile agent against every isolation level. The results match the table in docs/security.md: above `none`,
+"""A hostile agent against every isolation level. The results match the table in docs/security/security.md: above `none`,
 no attack succeeds."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tests.support.levels import each_level, these_levels
 
 pytestmark = pytest.mark.system
 
-SECURITY = ROOT / "docs" / "security.md"
+SECURITY = ROOT / "docs" / "security" / "security.md"
 ELSEWHERE = {"answer with nothing, null or NaN"}
 """Rows that other tests measure, since the level makes no difference."""
 FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}

@@ -1,4 +1,4 @@
-"""The example of docs/own-benchmark.md works, and the page quotes the files that are tested here."""
+"""The example of docs/benchmarks/own-benchmark.md works, and the page quotes the files that are tested here."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ from tests.support.installed_example import install
 
 pytestmark = pytest.mark.system
 
-PAGE = (ROOT / "docs" / "own-benchmark.md").read_text()
+PAGE = (ROOT / "docs" / "benchmarks" / "own-benchmark.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "pantry"
 
 

@@ -47,4 +47,6 @@ def test_one_setting_and_one_section() -> None:
 
 
 def test_the_page_is_up_to_date() -> None:
-    assert (ROOT / "docs/recipe-settings.md").read_text(encoding="utf-8") == page(), "run `make docs`"
+    assert (ROOT / "docs/reference/recipe-settings.md").read_text(encoding="utf-8") == page(), (
+        "run `make docs`"
+    )

@@ -1,4 +1,4 @@
-"""Everything that the author of a benchmark imports. See docs/own-benchmark.md."""
+"""Everything that the author of a benchmark imports. See docs/benchmarks/own-benchmark.md."""
 
 from mcp_bench.servers.contracts import (
     ALL_SPLITS,

@@ -1,4 +1,4 @@
-"""docs/agents.md: its example is a plugin like any other, its files are those that run here, its table is true."""
+"""docs/agents/agents.md: its example is a plugin like any other, its files are those that run here, its table is true."""
 
 import json
 import re
@@ -20,7 +20,7 @@ from tests.support.model_endpoint.script import Script, ScriptedCall, Step, scri
 
 pytestmark = pytest.mark.system
 
-PAGE = (ROOT / "docs" / "agents.md").read_text()
+PAGE = (ROOT / "docs" / "agents" / "agents.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "quill"
 KEY = "dummy-key-0123456789"
 TASKS = [task.id for task in BENCHMARK.tasks(limit=3)]

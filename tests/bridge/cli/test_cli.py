@@ -129,7 +129,7 @@ def test_the_command_reference_is_up_to_date() -> None:
     made = subprocess.run(
         [sys.executable, "-m", "mcp_bench.bridge.cli.reference"], capture_output=True, text=True, check=True
     )
-    assert (ROOT / "docs" / "cli.md").read_text() == made.stdout, "run `make docs`"
+    assert (ROOT / "docs" / "reference" / "cli.md").read_text() == made.stdout, "run `make docs`"
 
 
 def test_the_lines_of_help_are_up_to_date() -> None:

@@ -16,11 +16,11 @@ from tests.support import ROOT
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 
 GAMES = [game_2048.BENCHMARK, tetris.BENCHMARK]
-PAGE = ROOT / "docs" / "own-benchmark.md"
+PAGE = ROOT / "docs" / "benchmarks" / "own-benchmark.md"
 
 
 def countdown(number: int) -> StepWorld:
-    """Return the world of docs/own-benchmark.md."""
+    """Return the world of docs/benchmarks/own-benchmark.md."""
     block = re.search(
         r"^```python\n(class Countdown.*?)^```", Path(PAGE).read_text(), re.DOTALL | re.MULTILINE
     )

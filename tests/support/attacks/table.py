@@ -1,4 +1,4 @@
-"""The table of attacks in docs/security.md."""
+"""The table of attacks in docs/security/security.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """All settings of a recipe, read from its classes.
 
-`python -m mcp_bench.trainer.recipe_settings` prints `docs/recipe-settings.md`; `make docs` writes it.
+`python -m mcp_bench.trainer.recipe_settings` prints `docs/reference/recipe-settings.md`; `make docs`
+writes it.
 """
 
 from __future__ import annotations

@@ -152,14 +152,14 @@ def sandboxes() -> Iterator[Finding]:
         try:
             enforced = anyio.run(started, name)
         except BenchError as error:
-            yield hint(name, f"{error}; {only}", "follow the advice in docs/sandbox.md")
+            yield hint(name, f"{error}; {only}", "follow the advice in docs/security/sandbox.md")
             continue
         if not enforced.sound:
             failed = ", ".join(probe for probe, refused in enforced.probes.items() if not refused)
             yield hint(
                 name,
                 f"a sandbox lets through: {failed}",
-                support.advice or "its episodes are not verified; see docs/sandbox.md",
+                support.advice or "its episodes are not verified; see docs/security/sandbox.md",
             )
             continue
         kept = f"memory {enforced.memory}, processors by {enforced.cpus}"

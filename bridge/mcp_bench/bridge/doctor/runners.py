@@ -15,7 +15,7 @@ from mcp_bench.servers.sandbox import Enforced
 
 SPARE_SECONDS = 2.0
 """That are left for the others' results when one is late."""
-ADVICE = "follow the advice in docs/sandbox.md, or leave it out of the file"
+ADVICE = "follow the advice in docs/security/sandbox.md, or leave it out of the file"
 
 
 def runner_checks(seconds: float) -> list[Check]:

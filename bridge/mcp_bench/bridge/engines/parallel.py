@@ -17,7 +17,8 @@ JOBS_EACH = 8
 EPISODES_EACH = 100
 """A process takes seconds of CPU time to start; fewer episodes are not worth it."""
 PROCESSORS_EACH = 4
-"""Agents and worlds need some, too: with two processors, a second process gains nothing (docs/scale.md)."""
+"""Agents and worlds need some, too: with two processors, a second process gains nothing
+(docs/recording/scale.md)."""
 
 
 @dataclass(frozen=True)

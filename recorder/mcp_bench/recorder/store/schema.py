@@ -1,6 +1,7 @@
 """Tables, views and numbered migrations of the two databases of a run.
 
-A migration that was released is never edited: add the next one.
+A migration that was released is never edited: add the next one. What they call docs/evidence.md is
+docs/security/signatures.md now.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """saasworld: an unlimited supply of generated office tasks in a simulated company.
 
-`docs/saasworld.md` describes the benchmark and how to write a task family.
+`docs/benchmarks/saasworld.md` describes the benchmark and how to write a task family.
 """
 
 from mcp_bench.servers.saasworld.benchmark import API_BENCHMARK, BENCHMARK

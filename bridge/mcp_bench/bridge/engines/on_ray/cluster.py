@@ -47,7 +47,7 @@ def connected(address: str) -> Iterator[str]:
     if os.environ.get(name) != mode:
         raise ClusterError(
             "Ray accepts commands from anybody who can connect to it, and agents can. Start the nodes and "
-            f"this command with {name}={mode}, as docs/scale.md shows"
+            f"this command with {name}={mode}, as docs/recording/scale.md shows"
         )
     os.environ.setdefault("RAY_gcs_rpc_server_reconnect_timeout_s", GIVE_UP_SECONDS)
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")

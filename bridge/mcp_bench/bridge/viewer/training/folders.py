@@ -1,8 +1,8 @@
 """Find the folders of loops, improvements and training runs, and the data sets that exports wrote.
 
 The trainer is another distribution, and need not be installed here. Its folders are read by their files, as
-`docs/training/`, `docs/rl.md` and `docs/data.md` describe them. Every file can be missing or cut off: a
-loop that goes on is shown as far as it came.
+`docs/training/` and `docs/data/` describe them. Every file can be missing or cut off: a loop that goes on is
+shown as far as it came.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Read a folder of `mcp-bench improve`: its generations, what each proposed, and what became of it.
 
-As for loops, the files are those that `docs/improve-agents.md` describes, and every one can be missing.
+As for loops, the files are those that `docs/agents/improve-agents.md` describes, and each can be missing.
 """
 
 from __future__ import annotations

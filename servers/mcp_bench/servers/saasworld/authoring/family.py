@@ -39,7 +39,7 @@ def family(*, levels: Iterable[int], held_out: bool = False) -> Callable[[Callab
     """Declare a family.
 
     Args:
-        levels: 1 to 5; docs/saasworld.md describes them.
+        levels: 1 to 5; docs/benchmarks/saasworld.md describes them.
         held_out: put the family in `test` and `private` only.
     """
     chosen = tuple(sorted(set(levels)))
