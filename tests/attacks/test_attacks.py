@@ -1,5 +1,5 @@
-"""A hostile agent against every isolation level. The results match the table in docs/security/security.md: above `none`,
-no attack succeeds."""
+"""A hostile agent against every isolation level. The results match the table in docs/security/attacks.md: above
+`none`, no attack succeeds."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from tests.support.levels import each_level, these_levels
 
 pytestmark = pytest.mark.system
 
-SECURITY = ROOT / "docs" / "security" / "security.md"
+ATTACKS = ROOT / "docs" / "security" / "attacks.md"
 ELSEWHERE = {"answer with nothing, null or NaN"}
 """Rows that other tests measure, since the level makes no difference."""
 FLAGS = {"wrong_token", "foreign_peer", "late_reconnect", "replay"}
 
 
 def test_no_attack_succeeds_above_none() -> None:
-    rows = table(SECURITY)
+    rows = table(ATTACKS)
     assert len(rows) >= 60 and len({row.kind for row in rows}) == 15
     assert [row.name for row in rows if {row.outcome[level] for level in SEALING} != {"no"}] == []
 
 
 @each_level("none")
 def test_the_table_matches_the_measurement(bench, level: str) -> None:
-    rows = table(SECURITY)
+    rows = table(ATTACKS)
     measured = Arena(bench, level).measure()
     documented = {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
     assert measured.succeeded == documented
@@ -41,7 +41,7 @@ def test_the_table_matches_the_measurement(bench, level: str) -> None:
 @pytest.mark.parametrize("engine", ["referees", pytest.param("ray", marks=pytest.mark.full)])
 @these_levels(*SEALING, full=SEALING[:-1])
 def test_the_table_holds_for_every_engine(bench, level: str, engine: str) -> None:
-    rows = table(SECURITY)
+    rows = table(ATTACKS)
     measured = Arena(bench, level, engine).measure()
     assert measured.succeeded == {row.name: expected(row, level) for row in rows if row.name not in ELSEWHERE}
     check_traces(rows, measured)

@@ -48,6 +48,6 @@ def test_an_agent_learns_no_names(bench, script: Callable[[str], str], level: st
     found = json.loads(episode["answer"])
     assert found["own"]
     assert found["tasks"] == []
-    if os.geteuid() == 0:  # without privileges, these are left: see docs/security/security.md
+    if os.geteuid() == 0:  # without privileges, these are left: see docs/security/attacks.md
         assert not any(str(bench.home) in path or "run_" in path for path in found["outputs"])
         assert found["watched"] == []

@@ -83,7 +83,7 @@ def test_a_command_that_names_our_files_is_evidence(
     scanned: Callable[..., Scan], bench_home: Path, command: str
 ) -> None:
     command = command.replace("@HOME@", str(bench_home)).replace("@PARENT@", str(bench_home.parent))
-    if "cd " in command:  # relative paths are not followed: a limit, see docs/security/security.md
+    if "cd " in command:  # relative paths are not followed: a limit, see docs/security/taint.md
         assert scanned(*ran(command), HONEST).verdict == "clean"
         return
     found = scanned(*ran(command), HONEST)

@@ -14,7 +14,7 @@ REFEREES = "$(pgrep -f 'mcp_bench.bridge[.]cli[.]root')"
 @dataclass(frozen=True)
 class Attack:
     name: str
-    """Its row in docs/security/security.md."""
+    """Its row in docs/security/attacks.md."""
     command: str
     outside: str = ""
     """A file that exists if the attack succeeded."""

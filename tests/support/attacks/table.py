@@ -1,4 +1,4 @@
-"""The table of attacks in docs/security/security.md."""
+"""The table of attacks in docs/security/attacks.md."""
 
 from __future__ import annotations
 

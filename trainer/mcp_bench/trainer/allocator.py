@@ -2,7 +2,7 @@
 
 Tensors of some megabytes come and go by the thousand, in sizes that differ from row to row. With glibc,
 memory and the time of a step grew over a run. With tcmalloc (https://github.com/gperftools/gperftools),
-SmolLM2-135M trained 1.4 times as fast, in 0.7 of the memory; docs/project/performance.md has the figures.
+SmolLM2-135M trained 1.4 times as fast, in 0.7 of the memory; docs/project/models.md has the figures.
 """
 
 from __future__ import annotations
