@@ -96,3 +96,9 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert linked.exists(), target
         if anchor and linked.suffix == ".md":
             assert anchor in anchors(linked), (target, sorted(anchors(linked)))
+
+
+def test_the_index_leads_to_every_page() -> None:
+    index = ROOT / "docs" / "index.md"
+    linked = {index.parent / name for name in re.findall(r"\]\(([\w/-]+\.md)", index.read_text())}
+    assert set((ROOT / "docs").rglob("*.md")) - linked == {index}

@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks/figures.md about benchmarks from elsewhere and games, from code and runs.
+"""The tables of docs/benchmarks/elsewhere.md about benchmarks from elsewhere and games, from code and runs.
 
     mcp-bench record --agent oracle --benchmark tetris --split test      (and so on, in the same home)
     python benchmarks/learning/world_table.py [--home DIR] [BENCHMARK ...]

@@ -1,4 +1,4 @@
-"""The tables of docs/benchmarks/figures.md: numbers of tasks, tools and licences are those of the benchmarks themselves."""
+"""The tables of docs/benchmarks/elsewhere.md: numbers of tasks, tools and licences are those of the benchmarks themselves."""
 
 import re
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from tests.support.requirements import needs
 
 pytestmark = [pytest.mark.component, pytest.mark.anyio]
 
-PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "figures.md"
+PAGE = Path(__file__).parents[2] / "docs" / "benchmarks" / "elsewhere.md"
 ENDLESS = 1500
 QUICK = ("agentdojo", "game-2048", "tetris")
 """The others start a worker and make thousands of games."""

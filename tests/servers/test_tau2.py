@@ -1,6 +1,6 @@
 """tau2-bench in its own environment: the oracle solves, doing nothing does not, and a customer answers.
 
-It runs where `MCP_BENCH_PYTHON_TAU2` names a Python that has inspect-evals: see docs/benchmarks/figures.md.
+It runs where `MCP_BENCH_PYTHON_TAU2` names a Python that has inspect-evals: see docs/benchmarks/elsewhere.md.
 """
 
 from collections.abc import AsyncIterator, Sequence

@@ -1,4 +1,4 @@
-"""Everything that the author of an agent's plugin imports. See docs/agents/agents.md."""
+"""Everything that the author of an agent's plugin imports. See docs/agents/own-agent.md."""
 
 from mcp_bench.plugins.agent_folder import AgentFolder
 from mcp_bench.plugins.cli_agent import MCP_CONFIG, CliAgent, find_executable, mcp_servers

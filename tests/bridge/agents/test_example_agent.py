@@ -1,4 +1,5 @@
-"""docs/agents/agents.md: its example is a plugin like any other, its files are those that run here, its table is true."""
+"""The pages of docs/agents: their example is a plugin like any other, its files are those that run here, and the
+table of agents is true."""
 
 import json
 import re
@@ -20,7 +21,8 @@ from tests.support.model_endpoint.script import Script, ScriptedCall, Step, scri
 
 pytestmark = pytest.mark.system
 
-PAGE = (ROOT / "docs" / "agents" / "agents.md").read_text()
+AGENTS = (ROOT / "docs" / "agents" / "agents.md").read_text()
+OWN_AGENT = (ROOT / "docs" / "agents" / "own-agent.md").read_text()
 EXAMPLE = ROOT / "docs" / "examples" / "quill"
 KEY = "dummy-key-0123456789"
 TASKS = [task.id for task in BENCHMARK.tasks(limit=3)]
@@ -114,7 +116,7 @@ def test_doctor_knows_the_example(bench, quill) -> None:
 
 def test_the_documented_files_are_the_examples() -> None:
     for language, name in (("python", "quill_plugin.py"), ("toml", "pyproject.toml")):
-        (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE)
+        (block,) = re.findall(rf"^```{language}\n(.*?)^```", OWN_AGENT, re.DOTALL | re.MULTILINE)
         assert block == (EXAMPLE / name).read_text()
     assert len((EXAMPLE / "quill_plugin.py").read_text().splitlines()) < 100
 
@@ -123,7 +125,7 @@ def test_the_documented_table_matches_the_plugins() -> None:
     ours = [
         name for name, point in registered("agent").items() if point.value.startswith("mcp_bench.plugins.")
     ]
-    assert "\n".join([HEAD, *map(row, ours)]) in PAGE
+    assert "\n".join([HEAD, *map(row, ours)]) in AGENTS
 
 
 HEAD = """\

@@ -193,7 +193,7 @@ def test_a_missing_file_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def examples() -> list[str]:
-    page = (ROOT / "docs" / "recording" / "unattended.md").read_text()
+    page = (ROOT / "docs" / "recording" / "matrix.md").read_text()
     return re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
 
 

@@ -123,7 +123,7 @@ def test_a_matrix_is_recorded_extended_and_reported(bench, script: Write, matrix
 
 def example() -> tuple[str, list[list[str]]]:
     """Return the first example of the docs, and the words of the plan that they show."""
-    page = (ROOT / "docs" / "recording" / "unattended.md").read_text()
+    page = (ROOT / "docs" / "recording" / "matrix.md").read_text()
     (text, *_) = re.findall(r"^```yaml\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     (shown, *_) = re.findall(r"^```text\n(.*?)^```", page, re.DOTALL | re.MULTILINE)
     return text, [line.split() for line in shown.splitlines()[1:-1]]

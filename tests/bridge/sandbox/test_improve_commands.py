@@ -57,8 +57,8 @@ def test_regrade_and_export_need_no_measurement(bench: Bench, tmp_path: Path) ->
 
 
 def test_the_task_of_the_documentation_is_tried(bench: Bench, tmp_path: Path) -> None:
-    """The files of docs/benchmarks/improve.md, each named by its first line, are a whole task."""
-    page = (ROOT / "docs" / "benchmarks" / "improve.md").read_text()
+    """The files of docs/benchmarks/improve-own.md, each named by its first line, are a whole task."""
+    page = (ROOT / "docs" / "benchmarks" / "improve-own.md").read_text()
     files = re.findall(
         r"^```\w+\n((?:#|<!--) (\S+/\S+|\S+\.\w+)(?: -->)?\n.*?)^```$", page, re.MULTILINE | re.DOTALL
     )

@@ -16,17 +16,17 @@ from tests.support import ROOT
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 
 GAMES = [game_2048.BENCHMARK, tetris.BENCHMARK]
-PAGE = ROOT / "docs" / "benchmarks" / "own-benchmark.md"
+PAGE = ROOT / "docs" / "benchmarks" / "step-worlds.md"
 
 
 def countdown(number: int) -> StepWorld:
-    """Return the world of docs/benchmarks/own-benchmark.md."""
+    """Return the world of docs/benchmarks/step-worlds.md."""
     block = re.search(
         r"^```python\n(class Countdown.*?)^```", Path(PAGE).read_text(), re.DOTALL | re.MULTILINE
     )
     assert block is not None
     names = dict[str, type[StepWorld]](vars(sdk))
-    exec(compile(block[1], "own-benchmark.md", "exec"), names)  # our own page
+    exec(compile(block[1], "step-worlds.md", "exec"), names)  # our own page
     return names["Countdown"](number)  # type: ignore[call-arg]
 
 

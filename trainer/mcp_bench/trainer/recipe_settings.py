@@ -96,8 +96,8 @@ def _shown(value: Any) -> str:
 
 HEADER = """# Settings of a recipe
 
-`python -m mcp_bench.trainer.recipe_settings` writes this page; a test compares the two. `mcp-bench train
-settings rl.guards` prints a part of it. Set a key in a copy of a recipe, or with `--set rl.guards.cut=0.5`.
+Set a key in a copy of a recipe, or with `--set rl.guards.cut=0.5`. `mcp-bench train settings rl.guards`
+prints a part of this page. `make docs` writes it from the code; a test compares the two.
 """
 
 

@@ -16,7 +16,8 @@ from mcp_bench.servers.registry import load, registered
 
 HEADER = """# Command reference
 
-This page is written by `python -m mcp_bench.bridge.cli.reference`; a test compares the two.
+Every command with its options, as `mcp-bench COMMAND --help` prints them. `make docs` writes this page from
+the commands; a test compares the two.
 """
 
 

@@ -112,7 +112,7 @@ AUTOMATIONBENCH = RemoteBenchmark(
     packages=["automationbench"],
     install=(
         'python3.13 -m pip install "automation-bench @ git+https://github.com/zapier/AutomationBench", and '
-        "name that Python in MCP_BENCH_PYTHON_AUTOMATIONBENCH (docs/benchmarks/figures.md)"
+        "name that Python in MCP_BENCH_PYTHON_AUTOMATIONBENCH (docs/benchmarks/elsewhere.md)"
     ),
     licence="upstream's",
 )
