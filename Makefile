@@ -18,7 +18,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Tests of the full sweeps may take longer.
 PATIENT := --timeout 7200 --override-ini faulthandler_timeout=7500
 
-.PHONY: acp-agents environments demo demo-model ablate-model unit test test-full test-vllm check docs site site-serve clean
+.PHONY: acp-agents environments demo demo-model ablate-model unit test suite test-full test-vllm check docs site site-serve clean
 
 demo: $(VENV)/.kit
 	VENV=$(VENV) bash demo.sh
@@ -33,7 +33,10 @@ ablate-model: $(VENV)/.kit
 unit: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "unit and not full"
 
-test: check $(NODE_TOOLS)
+# With --jobs=2 both run at a time: the types are checked on one core.
+test: check suite
+
+suite: $(VENV)/.dev $(NODE_TOOLS)
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
 # Here every command of the tests is an interpreter of its own (see tests/support/forked.py).

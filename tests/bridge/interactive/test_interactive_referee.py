@@ -181,11 +181,11 @@ def test_quit_after_ends_an_unused_referee(bench) -> None:
 
 @pytest.mark.anyio
 async def test_a_client_over_http_keeps_the_referee_up(bench) -> None:
-    bench.run("up", "--http", "0", "--quit-after", "1")
+    bench.run("up", "--http", "0", "--quit-after", "4")
     url = status(bench)["http"].replace("BENCHMARK", "notebook")
     async with Client(url, mode="legacy") as server:
         await server.list_tools()
-        until = time.monotonic() + 2
+        until = time.monotonic() + 5
         while time.monotonic() < until:
             assert status(bench)["entries"][0]["connections"] == 1
     wait_until_ended(bench.home)
