@@ -88,6 +88,7 @@ class RunSettings(_Stored):
     sandbox: str = ""
     """The engine of sandboxes, or `auto`."""
     durability: Durability = "normal"
+    """What frames survive."""
     own_tools: bool | None = None
     """Whether the agents may have had tools besides those on their MCP connection; None: not known."""
     role_models: dict[str, StoredRole] = Field(default_factory=dict)
@@ -99,11 +100,13 @@ class RunSettings(_Stored):
     endpoint_login: bool = False
     """Whether the URL of the model endpoint had a login or a query, which is not stored."""
     harness: StoredHarness | None = None
+    """None: the agents had no such folder."""
     server: list[str] | None = None
     """The third-party server: its command, or only its URL; None: a benchmark is played."""
     private_splits: list[str] | None = None
     """Splits whose tasks nobody can know beforehand; None: not known."""
     matrix: CellOfRun | None = None
+    """None: the run was not started with `record --config`."""
     imported: str | None = None
     """The format of the data set that it was imported from."""
 
