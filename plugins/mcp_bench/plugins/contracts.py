@@ -189,7 +189,7 @@ class AgentOutput:
 
 
 class Fault(BaseModel):
-    """Why an episode says nothing about the agent: the harness or the model endpoint failed."""
+    """Why an episode says nothing about the agent: the referee or the model endpoint failed."""
 
     model_config = ConfigDict(extra="forbid")
 

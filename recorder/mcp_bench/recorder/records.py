@@ -1,4 +1,4 @@
-"""Records that the harness passes to the recorder: runs, planned episodes, starts and ends of episodes.
+"""Records that the referee passes to the recorder: runs, planned episodes, starts and ends of episodes.
 
 Times are integer microseconds since the epoch, UTC.
 """

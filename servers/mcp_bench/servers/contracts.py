@@ -57,7 +57,7 @@ ALL_SPLITS = "all"
 
 
 class Limits(Model):
-    """Limits of one attempt besides `Task.max_calls` and `Task.timeout`; None uses the harness's default."""
+    """Limits of one attempt besides `Task.max_calls` and `Task.timeout`; None uses the run's default."""
 
     open_seconds: PositiveFloat | None = None
     call_seconds: PositiveFloat | None = None
@@ -76,7 +76,7 @@ class Task(Model):
     tags: tuple[str, ...] = ()
     max_calls: int | None = None
     timeout: float | None = None
-    """Wall-clock limit for one attempt, in seconds; None uses the harness's default."""
+    """Wall-clock limit for one attempt, in seconds; None uses the run's default."""
     system: str = ""
     """Instructions that many tasks share, such as a policy. The leakage check does not compare them."""
     limits: Limits = Limits()
@@ -121,7 +121,7 @@ class ToolResult(Model):
     reward: float | None = Field(default=None, allow_inf_nan=False)
     """The reward of this step. It stays on the trusted side, with the grade."""
     done: bool = False
-    """The world is over: the harness ends the attempt once the agent has this result."""
+    """The world is over: the referee ends the attempt once the agent has this result."""
     tools_changed: bool = False
     """`World.tools()` returns other tools from now on: it is read again, and the clients of a world with
     `changes_tools` are notified."""
@@ -203,7 +203,7 @@ class Converses(Protocol):
     async def reply(self, said: str) -> str | None:
         """Return what the user answers to the agent's message; None: the conversation is over.
 
-        An agent that can continue a session gets the answer as a user message. For the others, the harness
+        An agent that can continue a session gets the answer as a user message. For the others, the referee
         adds the tool `reply_to_user`, which returns it. The tools of a world with `changes_tools` are read
         again after each answer.
         """

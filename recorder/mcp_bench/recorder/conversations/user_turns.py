@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from mcp_bench.recorder.trajectory import Message, ToolSchema
 
 REPLY_TOOL = "reply_to_user"
-"""The tool of the harness. Its argument `message` is what the agent says, its result what the user says."""
+"""The referee's tool. Its argument `message` is what the agent says, its result what the user says."""
 LEFT = "The user has left the conversation."
 """Its result when the conversation is over."""
 CONVERSATION = (

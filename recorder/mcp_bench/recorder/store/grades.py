@@ -99,7 +99,7 @@ class SealedGrades:
         certain: bool = True,
         rewards: Mapping[int, float] | None = None,
     ) -> None:
-        """Store a grade from another harness, which does not have to follow the rules of a `Grade`.
+        """Store a grade from another program, which does not have to follow the rules of a `Grade`.
 
         Raises:
             StorageError: as for `put`.

@@ -116,7 +116,7 @@ class WorldSession:
     async def call_unlisted(
         self, name: str, arguments: dict[str, JSON], on_execute: Callable[[], object] | None = None
     ) -> ToolResult:
-        """Run a tool that clients do not see. Only the harness calls it: it counts towards no limit."""
+        """Run a tool that clients do not see. Only the referee calls it: it counts towards no limit."""
         async with self._lock:
             return await self._execute(name, arguments, on_execute)
 
