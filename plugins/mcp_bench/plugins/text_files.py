@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 LINE_BYTES = 64 * 1024 * 1024
 """Longer lines are skipped: no event is that large."""
+TAIL_BYTES = 4000
 
 
 def open_regular(path: Path) -> BinaryIO:
@@ -71,11 +72,11 @@ def refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
 
 
-def tail(path: Path, size: int = 4000) -> str:
-    """Return the last `size` bytes of a text file, or "" if it cannot be read."""
+def tail(path: Path) -> str:
+    """Return the last `TAIL_BYTES` bytes of a text file, or "" if it cannot be read."""
     try:
         with open_regular(path) as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - size))
-            return file.read(size).decode(errors="replace").strip()
+            file.seek(max(0, os.fstat(file.fileno()).st_size - TAIL_BYTES))
+            return file.read(TAIL_BYTES).decode(errors="replace").strip()
     except (OSError, ValueError):
         return ""

@@ -97,9 +97,9 @@ def own_children() -> list[int]:
     return found or [pid for pid, parent in parents().items() if parent == os.getpid()]
 
 
-def end_descendants(uid: int | None = None, seconds: float = END_SECONDS) -> int:
+def end_descendants(uid: int | None = None) -> int:
     """End everything below this process, which must be a subreaper. See `end_children`."""
-    return end_children(own_children, uid, seconds)
+    return end_children(own_children, uid)
 
 
 def end_children(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from functools import partial
 
 import anyio
 import click
 from anyio.abc import TaskStatus
 
 from mcp_bench.bridge.http.access import AccessRules
-from mcp_bench.bridge.http.listen import MAX_CONNECTIONS, bind, listen
+from mcp_bench.bridge.http.listen import bind, listen
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
@@ -51,24 +52,13 @@ async def serve_until_stopped(url: str, host: str, port: int, run: RunFolder) ->
     token = given or listener_token()
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async with anyio.create_task_group() as tasks:
-            address = await tasks.start(_serve, url, host, port, run, token)
+            serve = partial(serve_http_proxy, url, host, port, run.recording, token=token)
+            address = await tasks.start(serve)
             click.echo(address if given else below(token, address))
             click.echo(f"recording to {run.path}; press Ctrl-C to stop", err=True)
             async for _ in signals:
                 break
             tasks.cancel_scope.cancel()
-
-
-async def _serve(
-    url: str,
-    host: str,
-    port: int,
-    run: RunFolder,
-    token: str,
-    *,
-    task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
-) -> None:
-    await serve_http_proxy(url, host, port, run.recording, token=token, task_status=task_status)
 
 
 async def serve_http_proxy(
@@ -78,7 +68,6 @@ async def serve_http_proxy(
     recording: Recording,
     *,
     token: str | None = None,
-    max_connections: int = MAX_CONNECTIONS,
     task_status: TaskStatus[str] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
     """Record the traffic between clients of `host`:`port` and the MCP server at `url`, until cancelled.
@@ -99,11 +88,7 @@ async def serve_http_proxy(
             app = AccessRules(Recorded(proxy, exchanges, path=proxy.path), host, port, token=token)
             try:
                 async with anyio.create_task_group() as tasks:
-                    await tasks.start(
-                        lambda task_status: listen(
-                            app, listener, max_connections=max_connections, task_status=task_status
-                        )
-                    )
+                    await tasks.start(listen, app, listener)
                     task_status.started(f"http://{host}:{port}{proxy.path}")
             finally:
                 exchanges.end_all()

@@ -18,6 +18,8 @@ MOST_CHARACTERS = 6_000
 MOST_IN_STRING = 2_000
 MOST_PARSED = 2_000_000
 """Characters of a text that is still parsed as JSON."""
+SUMMARY = 110
+"""Characters of a value on one line."""
 _DEPTH = 40
 _OPEN_CHILDREN = 12
 _SHORT = 72
@@ -177,14 +179,14 @@ def _kind(value: Any) -> str:
     return "none" if value is None else "bool" if isinstance(value, bool) else "number"
 
 
-def summary_line(value: Any, most: int = 110) -> str:
+def summary_line(value: Any) -> str:
     """Return a value on one line, such as the arguments of a call beside its folded body."""
     if isinstance(value, dict):
         text = ", ".join(f"{key} {_brief(item)}" for key, item in value.items())
     else:
         text = _brief(value)
-    text = sanitize_line(" ".join(text[: most * 4].split()))
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    text = sanitize_line(" ".join(text[: SUMMARY * 4].split()))
+    return text if len(text) <= SUMMARY else f"{text[: SUMMARY - 1]}…"
 
 
 def _brief(value: Any) -> str:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
@@ -32,7 +31,7 @@ class ForeignServer:
         return [self.url] if self.url is not None else list(self.command)
 
 
-def parse_server(text: str, environ: Mapping[str, str] = os.environ) -> ForeignServer:
+def parse_server(text: str) -> ForeignServer:
     """Parse `--server`: an http(s) URL, or a command line that is split as in a shell.
 
     Raises:
@@ -57,10 +56,10 @@ def parse_server(text: str, environ: Mapping[str, str] = os.environ) -> ForeignS
         raise WrongUseError(f"--server {text!r} is not a command line: {error}") from error
     if not command:
         raise WrongUseError("--server is empty: give a command line or a URL")
-    return found_server(command, environ)
+    return found_server(command)
 
 
-def found_server(words: Sequence[str], environ: Mapping[str, str] = os.environ) -> ForeignServer:
+def found_server(words: Sequence[str]) -> ForeignServer:
     """Return the server that a run was recorded with, if it can be started here.
 
     Raises:
@@ -68,7 +67,7 @@ def found_server(words: Sequence[str], environ: Mapping[str, str] = os.environ) 
     """
     if len(words) == 1 and words[0].startswith(("http://", "https://")):
         return ForeignServer(url=words[0])
-    if shutil.which(words[0], path=environ.get("PATH")) is None:
+    if shutil.which(words[0]) is None:
         raise MissingDependencyError(f"--server: there is no command {words[0]!r}: is it installed?")
     return ForeignServer(command=tuple(words))
 

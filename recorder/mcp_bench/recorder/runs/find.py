@@ -18,7 +18,7 @@ _NEAR_MATCHES_AMONG = 1000
 """An unknown id is compared with this many of the newest episodes, since comparing is slow."""
 
 
-def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path | None = None) -> list[Path]:
+def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = ()) -> list[Path]:
     """Return the folders of the named runs, or of all, oldest first.
 
     A folder whose databases are gone is one of them: it still has the lock of its writer.
@@ -26,15 +26,13 @@ def run_paths(runs: Sequence[str] = (), *, tags: Sequence[str] = (), root: Path 
     Args:
         runs: ids, or unique prefixes of ids.
         tags: only runs that have all of these tags.
-        root: the folder of the runs. Default: `runs_dir()`.
 
     Raises:
         UnknownNameError: a run does not exist, or no run has one of the tags; the message lists near matches.
         WrongUseError: several runs begin with one of `runs`, or none has all of the tags.
         StorageError: the home is not a folder, or cannot be read.
     """
-    root = runs_dir() if root is None else root
-    found = {path.name: path for path in _folders(root) if _has(path, RECORDINGS) or _has(path, LOCK)}
+    found = {path.name: path for path in _folders(runs_dir()) if _has(path, RECORDINGS) or _has(path, LOCK)}
     named = {run_id(name, found) for name in runs}
     paths = [found[name] for name in sorted(named or found)]
     return _tagged(paths, tags) if tags else paths

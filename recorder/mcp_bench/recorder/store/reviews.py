@@ -11,7 +11,6 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from mcp_bench.recorder.errors import database_errors
@@ -47,9 +46,9 @@ class Review:
 class Reviews:
     """The reviews of a home. Safe to use from several threads and processes."""
 
-    def __init__(self, path: Path | None = None) -> None:
-        """Use the file at `path`. Default: `notes.db` in the home; it is created with the first review."""
-        self.path = home() / NAME if path is None else path
+    def __init__(self) -> None:
+        """Use `notes.db` in the home; it is created with the first review."""
+        self.path = home() / NAME
 
     def of(self, episode: str) -> Review | None:
         """Return the review of an episode, if there is one."""

@@ -12,18 +12,16 @@ from contextlib import contextmanager
 import anyio
 from anyio.abc import ObjectStream
 
-from mcp_bench.servers.mcp_server.server import OnExecute, serve
-from mcp_bench.servers.mcp_server.tool_session import Prompts, ToolSession
+from mcp_bench.servers.mcp_server.server import serve
+from mcp_bench.servers.mcp_server.tool_session import ToolSession
 
 CHUNK = 65536
 
 
-async def serve_stdio(
-    session: ToolSession, *, name: str, on_execute: OnExecute | None = None, prompts: Prompts | None = None
-) -> None:
+async def serve_stdio(session: ToolSession, *, name: str) -> None:
     """Serve until the client closes its end. See `serve`."""
     with claimed_stdio() as stream:
-        await serve(session, stream, name=name, on_execute=on_execute, prompts=prompts)
+        await serve(session, stream, name=name)
 
 
 class FileDescriptors(ObjectStream[bytes]):

@@ -73,8 +73,8 @@ def _experts(size: Sizes, wide: int) -> tuple[Matrix, ...]:
     return (up, Matrix("experts.down_proj", wide, hidden, count))
 
 
-def _kinds(size: Sizes, default: str = FULL) -> tuple[str, ...]:
-    return size.layer_types or (default,) * size.num_hidden_layers
+def _kinds(size: Sizes) -> tuple[str, ...]:
+    return size.layer_types or (FULL,) * size.num_hidden_layers
 
 
 def _biases(matrices: tuple[Matrix, ...]) -> int:

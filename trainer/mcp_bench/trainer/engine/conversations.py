@@ -41,8 +41,8 @@ class Known:
 class Conversations:
     """Remembers the tokens of conversations by their messages."""
 
-    def __init__(self, loaded: Loaded, most: int = MOST) -> None:
-        self._loaded, self._most = loaded, most
+    def __init__(self, loaded: Loaded) -> None:
+        self._loaded = loaded
         self._known: OrderedDict[str, Known] = OrderedDict()
 
     def prompt(self, request: ChatRequest, episode: str) -> list[int] | None:
@@ -72,7 +72,7 @@ class Conversations:
         key = self._key(episode, request, [*request.messages, Message.model_validate(answer)])
         self._known[key] = Known((*prompt, *made.tokens), ended, bool(answer.get("reasoning_content")))
         self._known.move_to_end(key)
-        while len(self._known) > self._most:
+        while len(self._known) > MOST:
             self._known.popitem(last=False)
 
     def _continued(self, request: ChatRequest, end: int, known: Known) -> list[int] | None:

@@ -18,6 +18,7 @@ BETAS = (0.9, 0.95)
 EPSILON = 1e-8
 NEWTON_SCHULZ = (3.4445, -4.7750, 2.0315)
 """Coefficients of the quintic iteration of the reference implementation."""
+ITERATIONS = 5
 
 
 class MuonAdamW(Optimizer):
@@ -77,13 +78,13 @@ def _muon(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) ->
     return updates
 
 
-def _orthogonal(matrices: Tensor, iterations: int = 5) -> Tensor:
+def _orthogonal(matrices: Tensor) -> Tensor:
     """Approximate U V' for each matrix U S V'; shape (matrices, rows, columns)."""
     a, b, c = NEWTON_SCHULZ
     tall = matrices.size(-2) > matrices.size(-1)
     x = matrices.mT if tall else matrices
     x = x / (x.norm(dim=(-2, -1), keepdim=True) + 1e-7)
-    for _ in range(iterations):
+    for _ in range(ITERATIONS):
         square = x @ x.mT
         x = a * x + (b * square + c * square @ square) @ x
     turned: Tensor = x.mT if tall else x

@@ -12,6 +12,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+MOST_TEXT = 100_000
+"""Characters of a file that are shown."""
+
 
 class Facts(dict[str, Any]):
     """A JSON object whose missing keys are None, as its file may be older, newer or cut off."""
@@ -39,10 +42,11 @@ def read_lines(path: Path) -> list[Facts]:
     return found
 
 
-def read_text(path: Path, most: int = 100_000) -> str:
+def read_text(path: Path) -> str:
+    """Return the first `MOST_TEXT` characters of a file; empty if it cannot be read."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:
-            return file.read(most)
+            return file.read(MOST_TEXT)
     except OSError:
         return ""
 

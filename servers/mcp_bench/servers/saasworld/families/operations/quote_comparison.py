@@ -35,16 +35,16 @@ def quote_comparison(b: Builder) -> None:
     rates = {"USD": 1.0, "EUR": b.pick((1.05, 1.08, 1.12)), "GBP": b.pick((1.22, 1.27, 1.31))}
     usd = b.integer(100, 400)
 
-    def quote(factor: float, late: bool, currency: str, company: Company, kind: str = "Quote") -> Quote:
+    def quote(factor: float, late: bool, currency: str, company: Company) -> Quote:
         person, price = b.person(company), round(usd * factor / rates[currency])
         within = days + b.integer(4, 20) if late else days - b.integer(1, 12)
         body = (
             f"Thank you for asking. {quantity} pieces of {name} cost {price} {currency} each, delivered to "
             f"your door within {within} days of the order.\nBest regards, {person.name}, {company.name}"
         )
-        sent = b.moment(-6, -5) if kind == "Quote" else b.moment(-4, -3)
+        sent = b.moment(-6, -5)
         return Quote(
-            company, person, inbox(b, person.email, f"{kind}: {name}", body, sent_at=sent), price, currency
+            company, person, inbox(b, person.email, f"Quote: {name}", body, sent_at=sent), price, currency
         )
 
     currencies = b.sample(tuple(rates), 3)
