@@ -39,7 +39,7 @@ test: check suite
 suite: $(VENV)/.dev $(NODE_TOOLS)
 	$(VENV)/bin/python -m pytest --numprocesses auto --dist worksteal -m "not full and not vllm"
 
-# Here every command of the tests is an interpreter of its own (see tests/support/forked.py).
+# Here every command of the tests is an interpreter of its own (see tests/support/processes/forked.py).
 test-full: check $(NODE_TOOLS) $(ACP_AGENTS)
 	MCP_BENCH_TEST_PROCESSES=real $(VENV)/bin/python -m pytest $(PATIENT) --numprocesses auto --dist worksteal -m "not vllm"
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import ROOT
-from tests.support.interrupted import interrupted
+from tests.support.processes.interrupted import interrupted
 
 pytestmark = [pytest.mark.system, pytest.mark.full]
 

@@ -13,9 +13,9 @@ import pytest
 
 from mcp_bench.bridge.cli.root import root
 from tests.support import ROOT
-from tests.support.console_blocks import commands, type_line
-from tests.support.forked import REAL
-from tests.support.plain_install import make
+from tests.support.machines.plain_install import make
+from tests.support.pages.console_blocks import commands, type_line
+from tests.support.processes.forked import REAL
 
 pytestmark = pytest.mark.system
 

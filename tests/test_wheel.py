@@ -18,7 +18,7 @@ import pytest
 
 from mcp_bench.servers.extras import TRAINER_COMMANDS
 from tests.support import ROOT
-from tests.support.console_blocks import all_lines, type_line
+from tests.support.pages.console_blocks import all_lines, type_line
 
 pytestmark = [pytest.mark.system, pytest.mark.full]
 

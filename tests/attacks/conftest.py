@@ -9,7 +9,7 @@ import pytest
 
 from mcp_bench.bridge.sandbox.engine import VARIABLE
 from tests.support.bench_commands import Bench
-from tests.support.sandbox_engines import engine
+from tests.support.machines.sandbox_engines import engine
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxLimits, SandboxSpec
-from tests.support.sandbox_engines import NAMES, engine
+from tests.support.machines.sandbox_engines import NAMES, engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.system]
 MIB = 1 << 20

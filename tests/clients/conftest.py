@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.support import DESK_SERVER
-from tests.support.forked import run_module, script_command
+from tests.support.processes.forked import run_module, script_command
 
 Calls = list[tuple[str, dict[str, Any]]]
 

@@ -16,7 +16,7 @@ from mcp_bench.clients.config import StdioEntry, read_config
 from mcp_bench.clients.connection import connect
 from mcp_bench.clients.events import ClientError
 from tests.support import DESK_SERVER
-from tests.support.forked import script_command
+from tests.support.processes.forked import script_command
 
 pytestmark = pytest.mark.component
 

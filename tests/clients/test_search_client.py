@@ -24,7 +24,7 @@ from mcp_bench.clients.search.openevolve_driver import Islands
 from mcp_bench.servers.improve.task_file import read_task
 from mcp_bench.servers.improve.world import ImproveWorld
 from mcp_bench.servers.sandbox import Sandbox
-from tests.support.improve_task import TASK, write_task
+from tests.support.improvement.small_task import TASK, write_task
 from tests.support.requirements import needs
 
 pytestmark = pytest.mark.unit

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support import ROOT
 from tests.support.conformance.conformance_suite import Start
-from tests.support.forked import module_command
+from tests.support.processes.forked import module_command
 
 
 @pytest.fixture

@@ -25,9 +25,9 @@ from tests.support.agents.agent_attempt import Attempt
 from tests.support.agents.agent_cases import KEY
 from tests.support.agents.node_clis import NODE, node_environ
 from tests.support.desk.desk_script import JOURNAL, check_conversation, check_usage, script
-from tests.support.forked import module_command, run_module
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
+from tests.support.processes.forked import module_command, run_module
 from tests.support.spoiling import CHANGES, Changes, read_spoiled
 
 pytestmark = pytest.mark.system

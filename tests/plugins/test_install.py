@@ -16,7 +16,7 @@ from json5 import loads as loads5
 from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.places import SETTINGS
 from tests.support.agents.node_clis import node_environ
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.system
 

@@ -27,10 +27,10 @@ from mcp_bench.plugins.own_clients.one_action import OneAction
 from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
 from tests.support import DESK_SERVER
-from tests.support.forked import script_command
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import script_from_reference
+from tests.support.processes.forked import script_command
 
 pytestmark = pytest.mark.system
 

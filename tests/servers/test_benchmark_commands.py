@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.component
 

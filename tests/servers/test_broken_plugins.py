@@ -9,7 +9,7 @@ from mcp_bench.servers import registry
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.entry_points import EntryPoint
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.component
 

@@ -11,7 +11,7 @@ import yaml
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.installed_example import install
+from tests.support.machines.installed_example import install
 
 pytestmark = pytest.mark.system
 

@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from mcp_bench.recorder.runs.left_behind import take_in_left
-from tests.support.forked import module_command, run_module
+from tests.support.processes.forked import module_command, run_module
 
 ROOT_MODULE = "mcp_bench.bridge.cli.root"
 FIXTURES = Path(__file__).with_name("fixture_dist")
@@ -44,7 +44,7 @@ class Bench:
         return [sys.executable, "-m", ROOT_MODULE, *map(str, args)]
 
     def warm_command(self, *args: str | Path) -> list[str]:
-        """Return a command that starts quickly: see `tests.support.forked` for what differs from `command`."""
+        """Return a command that starts quickly: see `tests.support.processes.forked` for what differs from `command`."""
         return [*module_command(ROOT_MODULE, *map(str, args))] if self.forked else self.command(*args)
 
     def environment(self) -> dict[str, str]:

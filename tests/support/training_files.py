@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.support.viewer import EVIL
+from tests.support.pages.viewer import EVIL
 
 LOSSES = [(1, 2.0), (2, float("nan")), (3, 0.5), (4, 0.25)]
 

@@ -13,8 +13,8 @@ from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support import ROOT
-from tests.support.doctor_machine import program
-from tests.support.installed_example import install
+from tests.support.machines.doctor_machine import program
+from tests.support.machines.installed_example import install
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference

@@ -13,7 +13,7 @@ from mcp_bench.servers.harbor import BENCHMARK as HARBOR
 from mcp_bench.servers.improve.benchmark import Improve
 from tests.support.agents.node_clis import node_environ
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import write_task
+from tests.support.improvement.small_task import write_task
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import script_from_reference
 from tests.support.requirements import needs

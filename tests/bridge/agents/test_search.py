@@ -8,7 +8,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.plugins.own_clients.search import DRIVERS
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import REFERENCE, write_task
+from tests.support.improvement.small_task import REFERENCE, write_task
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, Step

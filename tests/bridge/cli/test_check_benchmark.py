@@ -10,7 +10,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.installed_example import install
+from tests.support.machines.installed_example import install
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]

@@ -17,8 +17,8 @@ from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
 from mcp_bench.servers.registry import load, registered
 from tests.support import ROOT
-from tests.support.doctor_machine import program
-from tests.support.plain_install import hide
+from tests.support.machines.doctor_machine import program
+from tests.support.machines.plain_install import hide
 
 pytestmark = pytest.mark.system
 

@@ -13,8 +13,8 @@ import pytest
 from mcp_bench.servers.extras import install_extra, install_trainer
 from mcp_bench.servers.registry import load
 from tests.support.agents.node_clis import NODE, node_environ
-from tests.support.doctor_machine import Listener, program, third_party
-from tests.support.plain_install import hide
+from tests.support.machines.doctor_machine import Listener, program, third_party
+from tests.support.machines.plain_install import hide
 
 pytestmark = pytest.mark.system
 

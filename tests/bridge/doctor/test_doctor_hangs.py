@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.doctor_machine import third_party
+from tests.support.machines.doctor_machine import third_party
 
 pytestmark = pytest.mark.system
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.bridge.engines.test_referees import HANGS_ONCE, Write, attempts, referee_of, verdict
-from tests.support.ray_cluster import Cluster, new_folder
+from tests.support.machines.ray_cluster import Cluster, new_folder
 from tests.support.requirements import needs
 
 pytestmark = [

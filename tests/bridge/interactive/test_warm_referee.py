@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tests.bridge.interactive.conftest import referee_pid, wait_until_ended
-from tests.support.forked import REAL
-from tests.support.warm_referee import ROOT, wanted
+from tests.support.processes.forked import REAL
+from tests.support.processes.warm_referee import ROOT, wanted
 
 pytestmark = pytest.mark.component
 

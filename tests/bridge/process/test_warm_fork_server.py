@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.forked import REAL, run_module
-from tests.support.warm_fork_server import wanted
+from tests.support.processes.forked import REAL, run_module
+from tests.support.processes.warm_fork_server import wanted
 
 pytestmark = pytest.mark.component
 

@@ -15,7 +15,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support import DESK_SERVER
-from tests.support.forked import script_command
+from tests.support.processes.forked import script_command
 
 pytestmark = pytest.mark.system
 

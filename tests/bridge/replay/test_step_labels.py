@@ -20,7 +20,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from tests.support.doctor_machine import program
 from tests.support.http.model_api import ModelApi, listed, refused
+from tests.support.machines.doctor_machine import program
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step

@@ -8,7 +8,7 @@ import anyio
 import pytest
 
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
-from tests.support.sandbox_engines import NAMES, SMALL, engine
+from tests.support.machines.sandbox_engines import NAMES, SMALL, engine
 
 
 @pytest.fixture(params=NAMES)

@@ -25,7 +25,7 @@ from mcp_bench.bridge.sandbox.containers.program import (
 )
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.sandbox import SandboxError, SandboxLimits, SandboxSpec
-from tests.support.sandbox_engines import engine
+from tests.support.machines.sandbox_engines import engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 PROGRAMS = {"podman": PODMAN, "docker": DOCKER}

@@ -24,9 +24,9 @@ from mcp_bench.servers.improve.world import ImproveWorld
 from mcp_bench.servers.needs import unmet
 from mcp_bench.servers.progress import reporting_to
 from mcp_bench.servers.sandbox import Answers, Sandbox, SandboxError, SandboxSpec
-from tests.support.improve_cheats import CHEATS, QUICK
-from tests.support.improve_kinds import KINDS, write_kind
-from tests.support.improve_task import REFERENCE, TASK, write_task
+from tests.support.improvement.cheats import CHEATS, QUICK
+from tests.support.improvement.kinds import KINDS, write_kind
+from tests.support.improvement.small_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]

@@ -13,8 +13,8 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.improve_kinds import write_kind
-from tests.support.improve_task import REFERENCE, TASK, write_task
+from tests.support.improvement.kinds import write_kind
+from tests.support.improvement.small_task import REFERENCE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]

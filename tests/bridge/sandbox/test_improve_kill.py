@@ -14,7 +14,7 @@ from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.improve.task_file import read_task
 from mcp_bench.servers.improve.tried import mark
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import BASELINE, TASK, write_task
+from tests.support.improvement.small_task import BASELINE, TASK, write_task
 from tests.support.requirements import needs
 
 BWRAP = engines()["bwrap"]

@@ -1,7 +1,7 @@
 """The task `speedrun` in real sandboxes, with less to learn: training counts, and cheating earns nothing.
 
 All of it is in the full sweep: importing PyTorch takes a second of processor time in each process. What can be
-tried without a sandbox is in `tests/servers/test_improve_pytorch.py`.
+tried without a sandbox is in `tests/servers/improve/test_improve_pytorch.py`.
 """
 
 from __future__ import annotations

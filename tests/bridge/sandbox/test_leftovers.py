@@ -13,7 +13,7 @@ import pytest
 from mcp_bench.bridge.sandbox import leftovers
 from mcp_bench.bridge.sandbox.leftovers import remove_leftovers, state_folder
 from mcp_bench.servers.sandbox import SandboxSpec
-from tests.support.sandbox_engines import NAMES, engine
+from tests.support.machines.sandbox_engines import NAMES, engine
 
 pytestmark = pytest.mark.component
 KILLED = """

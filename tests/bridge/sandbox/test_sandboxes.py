@@ -15,7 +15,7 @@ from mcp_bench.bridge.sandbox.containers.program import DOCKER, PODMAN
 from mcp_bench.bridge.sandbox.engine import choose
 from mcp_bench.servers.errors import SandboxEndedError, UnknownNameError
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
-from tests.support.sandbox_engines import NAMES, SMALL, engine
+from tests.support.machines.sandbox_engines import NAMES, SMALL, engine
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 MIB = 1 << 20

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.bench_commands import Bench
+from tests.support.machines.sandbox_engines import engine
 from tests.support.requirements import skip
-from tests.support.sandbox_engines import engine
 from tests.support.task_folders import harbor_task
 
 pytestmark = pytest.mark.system

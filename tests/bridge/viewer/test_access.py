@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.access import ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
-from tests.support.viewer import OWN, PORT, TOKEN, client, guarded, hostile_home
+from tests.support.pages.viewer import OWN, PORT, TOKEN, client, guarded, hostile_home
 
 pytestmark = pytest.mark.component
 

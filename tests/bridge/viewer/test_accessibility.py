@@ -13,10 +13,10 @@ from playwright.sync_api import Page
 from mcp_bench.bridge.viewer.training.folders import place_of
 from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.store.reviews import Reviews
+from tests.support.pages.viewer import EVIL, hostile_home, talked
+from tests.support.pages.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 from tests.support.requirements import needs
 from tests.support.training_files import training_home
-from tests.support.viewer import EVIL, hostile_home, talked
-from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
 AXE = Path(__file__).parents[2] / "node" / "node_modules" / "axe-core" / "axe.min.js"
 pytestmark = [

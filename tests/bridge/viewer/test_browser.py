@@ -13,9 +13,9 @@ from playwright.sync_api import Browser, expect
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store.reviews import Reviews
 from tests.support.bench_commands import Bench
+from tests.support.pages.viewer import captured, hostile_home, talked
+from tests.support.pages.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 from tests.support.recorded import Episode, begin, planned, play, record, request, response, run_info
-from tests.support.viewer import captured, hostile_home, talked
-from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, Viewer, chromium, opened_viewer
 
 pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
 ANSWERS = [

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from tests.support.html_page import parse
-from tests.support.viewer import captured, client, talked
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import captured, client, talked
 
 pytestmark = pytest.mark.component
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
 
 pytestmark = pytest.mark.component
 TOOL = {"tool": "mcp-bench-kit"}

@@ -18,9 +18,9 @@ from mcp_bench.bridge.viewer.pages import analysis_pages, run_pages
 from mcp_bench.recorder.runs.annotations import annotate, read_annotations
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import EVIL, OWN, client, hostile_home, talked
 from tests.support.recorded import Episode, planned, record
-from tests.support.viewer import EVIL, OWN, client, hostile_home, talked
 
 pytestmark = pytest.mark.component
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from mcp_bench.bridge.viewer.prose import prose
-from tests.support.html_page import parse
-from tests.support.viewer import EVIL
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import EVIL
 
 pytestmark = pytest.mark.unit
 

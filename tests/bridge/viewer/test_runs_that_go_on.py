@@ -17,9 +17,9 @@ from mcp_bench.recorder.runs.lock import LOCK
 from mcp_bench.recorder.runs.parts import take_in
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Grade
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import EVIL, OWN, client
 from tests.support.recorded import Episode, begin, kill, part_of, planned, play, record, request, run_info
-from tests.support.viewer import EVIL, OWN, client
 
 pytestmark = pytest.mark.component
 

@@ -15,9 +15,9 @@ from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import client
 from tests.support.recorded import TOOL, Episode, planned, play, record, run_info
-from tests.support.viewer import client
 
 pytestmark = pytest.mark.component
 

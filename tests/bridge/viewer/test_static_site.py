@@ -14,9 +14,9 @@ from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import EVIL, hostile_home
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
-from tests.support.viewer import EVIL, hostile_home
 
 pytestmark = pytest.mark.component
 KEY = "sk-" + "a1B2" * 10

@@ -19,10 +19,10 @@ from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from tests.support import ROOT
 from tests.support.bench_commands import Bench
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import OWN, client
+from tests.support.pages.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, chromium, opened_viewer
 from tests.support.recorded import Episode, planned, play, run_info
-from tests.support.viewer import OWN, client
-from tests.support.viewer_browser import NEEDS_CHROMIUM, PATIENCE_MS, chromium, opened_viewer
 
 pytestmark = [pytest.mark.system, NEEDS_CHROMIUM]
 SOURCE = """

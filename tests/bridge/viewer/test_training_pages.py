@@ -21,9 +21,9 @@ from mcp_bench.bridge.viewer.training.improvements import Improvement
 from mcp_bench.bridge.viewer.training.text_changes import UNENDED
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
-from tests.support.html_page import parse
+from tests.support.pages.html_page import parse
+from tests.support.pages.viewer import client, hostile_home
 from tests.support.training_files import data_set, sft, training_home
-from tests.support.viewer import client, hostile_home
 
 pytestmark = pytest.mark.component
 

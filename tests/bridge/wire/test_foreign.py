@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import DESK_SERVER
 from tests.support.desk.desk_over_http import desk_on_http
-from tests.support.forked import script_command
+from tests.support.processes.forked import script_command
 
 pytestmark = pytest.mark.system
 

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from tests.support.pages.terminal import on_terminal
 from tests.support.recorded import Episode, planned, record
-from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.system
 

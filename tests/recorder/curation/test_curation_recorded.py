@@ -18,7 +18,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export as export_command
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.system
 

@@ -12,7 +12,7 @@ from click.testing import Result
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.export.steps import Replayed, labelled
 from mcp_bench.recorder.trajectory import Message, Trajectory
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.system
 

@@ -20,7 +20,7 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
 from mcp_bench.servers.extras import install_extra, install_trainer
 from mcp_bench.servers.grading import Score as MeasuredScore
-from tests.support.html_page import Element, parse, tables
+from tests.support.pages.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.system

@@ -24,7 +24,7 @@ from mcp_bench.recorder.html_report.sections import (
     Section,
     Table,
 )
-from tests.support.html_page import Element, parse
+from tests.support.pages.html_page import Element, parse
 
 pytestmark = pytest.mark.system
 

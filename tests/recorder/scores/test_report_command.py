@@ -16,8 +16,8 @@ from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from tests.support.pages.terminal import on_terminal
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
-from tests.support.terminal import on_terminal
 
 pytestmark = pytest.mark.system
 

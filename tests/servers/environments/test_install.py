@@ -13,7 +13,7 @@ from mcp_bench.servers.environments.build import build
 from mcp_bench.servers.environments.pins import PIN, SHIPPED, read_pins
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import use_home
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 pytestmark = pytest.mark.component
 

@@ -28,7 +28,7 @@ from mcp_bench.plugins.contracts import (
 from tests.support import DESK_SERVER
 from tests.support.agents.node_clis import node_environ
 from tests.support.desk.desk_script import PROMPT
-from tests.support.forked import script_command
+from tests.support.processes.forked import script_command
 
 SECONDS = 240
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from tests.support import DESK_SERVER
 from tests.support.agents.agent_attempt import Attempt
-from tests.support.forked import script_command
+from tests.support.processes.forked import script_command
 
 
 @contextmanager

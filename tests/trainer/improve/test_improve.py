@@ -1,4 +1,4 @@
-"""`mcp-bench improve` from end to end, with scripted agents: see tests/support/scripted_improvement.py."""
+"""`mcp-bench improve` from end to end, with scripted agents: see tests/support/improvement/scripted.py."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from mcp_bench.trainer.improve.recordings import Recordings
 from mcp_bench.trainer.trial import commands
 from mcp_bench.trainer.trial.recordings import RunStoppedError
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
-from tests.support.forked import module_command
-from tests.support.scripted_improvement import BAD, GOOD, dev_ids, lesson, obedient, proposing
+from tests.support.improvement.scripted import BAD, GOOD, dev_ids, lesson, obedient, proposing
+from tests.support.processes.forked import module_command
 
 pytestmark = pytest.mark.system
 

@@ -14,10 +14,10 @@ from mcp_bench.recorder.runs.annotations import read_annotations
 from tests.support.agents.node_clis import node_environ
 from tests.support.agents.real_agents import REAL_AGENTS
 from tests.support.bench_commands import Bench
-from tests.support.interrupted import interrupted
+from tests.support.improvement.scripted import GOOD, dev_ids, lesson, obedient, proposing
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step
-from tests.support.scripted_improvement import GOOD, dev_ids, lesson, obedient, proposing
+from tests.support.processes.interrupted import interrupted
 
 pytestmark = pytest.mark.system
 

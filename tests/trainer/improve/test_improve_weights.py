@@ -11,7 +11,7 @@ import yaml
 
 from mcp_bench.recorder.runs.reader import RunReader
 from tests.support.bench_commands import Bench
-from tests.support.scripted_improvement import GOOD, dev_ids
+from tests.support.improvement.scripted import GOOD, dev_ids
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = [

@@ -27,7 +27,7 @@ from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.trial.recipe import trial_recipe
 from mcp_bench.trainer.trial.scores import scores_by_group
 from tests.support.bench_commands import Bench
-from tests.support.interrupted import interrupted
+from tests.support.processes.interrupted import interrupted
 
 pytestmark = pytest.mark.system
 

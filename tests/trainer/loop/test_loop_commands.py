@@ -23,7 +23,7 @@ from mcp_bench.trainer.trial.commands import FruitlessStepError, StepFailedError
 from mcp_bench.trainer.trial.recordings import record
 from tests.support.bench_commands import ROOT_MODULE
 from tests.support.engines import RAY_STAND_IN
-from tests.support.forked import module_command
+from tests.support.processes.forked import module_command
 
 pytestmark = pytest.mark.system
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.ray_cluster import Cluster, new_folder
+from tests.support.machines.ray_cluster import Cluster, new_folder
 from tests.support.requirements import needs
 
 pytestmark = [

@@ -21,7 +21,7 @@ from mcp_bench.trainer.loop.gate import verdict
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.trial.scores import flips, scores
-from tests.support.html_page import Element, parse, tables
+from tests.support.pages.html_page import Element, parse, tables
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.system

@@ -21,9 +21,9 @@ from mcp_bench.bridge.sandbox.runners.remote import BOOT, SENT, RunnerLostError,
 from mcp_bench.servers.errors import SandboxError, WrongUseError
 from mcp_bench.servers.sandbox import SandboxSpec
 from tests.support.bench_commands import Bench
-from tests.support.improve_task import TASK, write_task
+from tests.support.improvement.small_task import TASK, write_task
+from tests.support.machines.ssh_server import SSHD, free_port, runner, ssh_server
 from tests.support.requirements import needs
-from tests.support.ssh_server import SSHD, free_port, runner, ssh_server
 
 BWRAP = engines()["bwrap"]
 NEEDS = [

@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tests.support.forked import run_module
+from tests.support.processes.forked import run_module
 
 COMMAND = "mcp_bench.bridge.cli.root"
 SECONDS = 300

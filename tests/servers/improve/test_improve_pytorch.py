@@ -24,8 +24,8 @@ from mcp_bench.servers.improve.benchmark import Improve, sandbox_spec
 from mcp_bench.servers.improve.measure import difference
 from mcp_bench.servers.improve.packages import copy, layer, required
 from mcp_bench.servers.improve.task_file import read_task
-from tests.support.improve_task import TASK as SUMS
-from tests.support.improve_task import write_task
+from tests.support.improvement.small_task import TASK as SUMS
+from tests.support.improvement.small_task import write_task
 from tests.support.requirements import needs
 
 pytestmark = pytest.mark.unit

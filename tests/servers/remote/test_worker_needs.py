@@ -12,8 +12,8 @@ from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.needs import missing
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support import NOTEBOOK
+from tests.support.machines.plain_install import make_worker_environment
 from tests.support.notebook import BENCHMARK
-from tests.support.plain_install import make_worker_environment
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 

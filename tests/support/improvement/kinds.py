@@ -1,4 +1,4 @@
-"""A small improvement task of each kind but `call` (`improve_task.py`): baseline, reference and scorer."""
+"""A small improvement task of each kind but `call` (`small_task.py`): baseline, reference and scorer."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from pathlib import Path
 from mcp_bench.plugins.own_clients.environment import packages
 from mcp_bench.servers.entry_points import entry_points
 from mcp_bench.servers.saasworld.authoring.family import all_families
-from tests.support import fork_launcher, warm_fork_server, warm_referee
+from tests.support.processes import fork_launcher, warm_fork_server, warm_referee
 
 WARM = (
     "anthropic",
@@ -137,8 +137,8 @@ def _server() -> str:
         path = f"{folder}/socket"
         ours, theirs = os.pipe()
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.support.forked", path, str(ours)],
-            cwd=Path(__file__).parents[2],
+            [sys.executable, "-m", "tests.support.processes.forked", path, str(ours)],
+            cwd=Path(__file__).parents[3],
             env={"PATH": os.environ["PATH"], "OPENBLAS_NUM_THREADS": "1"},
             pass_fds=[ours],
             stdin=subprocess.DEVNULL,

@@ -32,8 +32,8 @@ from mcp_bench.servers.improve.measure import Measured, bits, difference, judged
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
 from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxError, SandboxSpec
-from tests.support.improve_kinds import write_kind
-from tests.support.improve_task import TASK, write_task
+from tests.support.improvement.kinds import write_kind
+from tests.support.improvement.small_task import TASK, write_task
 
 pytestmark = pytest.mark.unit
 CLOCK = Metric(name="time", scale="log")

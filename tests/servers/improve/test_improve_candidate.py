@@ -23,7 +23,7 @@ from mcp_bench.servers.improve.inside import values
 from mcp_bench.servers.improve.measure import MOST_NUMBERS, difference, losses
 from mcp_bench.servers.improve.task_file import read_task
 from mcp_bench.servers.sandbox import Answers, Sandbox
-from tests.support.improve_task import write_task
+from tests.support.improvement.small_task import write_task
 
 pytestmark = pytest.mark.unit
 SECONDS = 20

@@ -1,0 +1,1 @@
+"""Tasks and agents for tests of improvement."""

@@ -1,0 +1,1 @@
+"""Pages and terminals as a reader sees them."""

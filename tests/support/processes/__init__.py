@@ -1,0 +1,1 @@
+"""Processes of the tests: forks in place of interpreters, and commands that are interrupted."""
