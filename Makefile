@@ -56,8 +56,8 @@ check: $(VENV)/.dev
 	$(VENV)/bin/mypy benchmarks/*.py benchmarks/*/*.py
 
 docs: $(VENV)/.dev
-	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference --short-help > short_help.new && mv short_help.new bridge/mcp_bench/bridge/cli/short_help.py
-	$(VENV)/bin/python -m mcp_bench.bridge.cli.reference > docs/reference/cli.md.new && mv docs/reference/cli.md.new docs/reference/cli.md
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.help.reference --short-help > short_help.new && mv short_help.new bridge/mcp_bench/bridge/cli/help/short_help.py
+	$(VENV)/bin/python -m mcp_bench.bridge.cli.help.reference > docs/reference/cli.md.new && mv docs/reference/cli.md.new docs/reference/cli.md
 	$(VENV)/bin/python -m mcp_bench.trainer.recipe_settings > docs/reference/recipe-settings.md.new && mv docs/reference/recipe-settings.md.new docs/reference/recipe-settings.md
 	$(VENV)/bin/python -m mcp_bench.plugins.install.manifests .
 

@@ -12,7 +12,7 @@ from collections import Counter
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.unseen import unseen_values
 from mcp_bench.recorder.verify.damage import readable
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 ORACLE = "oracle"
 Group = tuple[str, str, str, str]

@@ -18,8 +18,8 @@ from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.trajectory import Message
-from mcp_bench.servers.sanitize import sanitize, sanitize_line
-from mcp_bench.servers.sanitized_logs import SanitizedFormatter
+from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
+from mcp_bench.servers.terminal.sanitized_logs import SanitizedFormatter
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.unit

@@ -20,7 +20,7 @@ from mcp_bench.bridge.run.child import Request
 from mcp_bench.bridge.run.events import Event, RunEnded, RunStarted, decode
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import VARIABLE
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 MODULE = "mcp_bench.bridge.run.child"
 CHUNK = 1 << 16

@@ -23,7 +23,7 @@ Examples:
 def agents(as_json: bool) -> None:
     """List the agents, what each can do, and how to install it."""
     from mcp_bench.servers.registry import registered
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     rows = [describe(name) for name in registered("agent")]
     if as_json:

@@ -155,7 +155,7 @@ def tasks(
 
 def note(text: str) -> None:
     """Print a line below a table."""
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     click.echo(f"\n{sanitize_line(text)}")
 
@@ -165,7 +165,7 @@ def show(columns: list[str], rows: list[list[str]]) -> None:
     import shutil
     import sys
 
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     table = [columns, *(list(map(sanitize_line, row)) for row in rows)]
     widths = [max(map(len, cells)) for cells in zip(*table, strict=True)][:-1]

@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from mcp_bench.bridge.cli.help.short_help import SHORT_HELP
 from mcp_bench.bridge.cli.root import SECTIONS, root
-from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
 from mcp_bench.servers.registry import load, registered
 from tests.support import ROOT
@@ -127,18 +127,23 @@ def test_an_unwritable_home_is_a_clear_error(bench) -> None:
 def test_the_command_reference_is_up_to_date() -> None:
     # in a process of its own: click keeps the help option of the first context in which a command is used
     made = subprocess.run(
-        [sys.executable, "-m", "mcp_bench.bridge.cli.reference"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "mcp_bench.bridge.cli.help.reference"],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert (ROOT / "docs" / "reference" / "cli.md").read_text() == made.stdout, "run `make docs`"
 
 
 def test_the_lines_of_help_are_up_to_date() -> None:
     """`--help` shows them without importing the commands."""
-    module = "mcp_bench.bridge.cli.reference"
+    module = "mcp_bench.bridge.cli.help.reference"
     made = subprocess.run(
         [sys.executable, "-m", module, "--short-help"], capture_output=True, text=True, check=True
     )
-    assert (ROOT / "bridge/mcp_bench/bridge/cli/short_help.py").read_text() == made.stdout, "run `make docs`"
+    assert (ROOT / "bridge/mcp_bench/bridge/cli/help/short_help.py").read_text() == made.stdout, (
+        "run `make docs`"
+    )
 
 
 def test_help_shows_every_command_in_one_line_below_a_title() -> None:

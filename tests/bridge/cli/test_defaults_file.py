@@ -12,8 +12,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mcp_bench.bridge.cli.defaults import PROJECT_OPTIONS
 from mcp_bench.bridge.cli.root import root
+from mcp_bench.bridge.cli.settings.defaults import PROJECT_OPTIONS
 from mcp_bench.bridge.interactive.control import environment
 from mcp_bench.bridge.interactive.paths import RefereePaths
 from mcp_bench.servers.errors import WrongUseError

@@ -13,7 +13,7 @@ from mcp_bench.recorder.cli.show import show
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 from tests.support.recorded import Episode, begin, planned, record, request, run_info
 
 pytestmark = pytest.mark.unit

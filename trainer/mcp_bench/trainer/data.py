@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, FruitlessError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import (
     Templates,

@@ -14,7 +14,7 @@ from typing import Any, NoReturn, TypeVar
 
 from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 ROLES = ("system", "user", "assistant", "tool")
 SHOWN = 10

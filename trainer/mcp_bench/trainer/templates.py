@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.chat.signatures import knows_tools, signatures_template
 from mcp_bench.trainer.chat.tool_template import tool_template
 from mcp_bench.trainer.recipe import ModelSource

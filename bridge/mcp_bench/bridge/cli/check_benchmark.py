@@ -46,7 +46,7 @@ def check_benchmark(benchmark: str, limit: int, seed: int, as_json: bool) -> Non
     from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, with_defaults
     from mcp_bench.servers.errors import MissingDependencyError
     from mcp_bench.servers.registry import load
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     found: Benchmark = load("benchmark", benchmark)
     parts = with_defaults(found, BenchmarkDefaults)

@@ -74,6 +74,6 @@ def show(diagnosis: Diagnosis) -> None:
 
 def one_line(text: str) -> str:
     """Return other programs' output in one line that is safe for a terminal."""
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     return sanitize_line(" ".join(text.split()))

@@ -67,7 +67,7 @@ class Edit:
 
     def report(self, made: Harness, attempts: Sequence[Attempt], lines: Sequence[str]) -> None:
         """Print what was added."""
-        from mcp_bench.servers.sanitize import sanitize_line
+        from mcp_bench.servers.terminal.sanitize import sanitize_line
 
         if self.as_json:
             document = {
@@ -152,7 +152,7 @@ def tips(
     from mcp_bench.bridge.memory.edit import with_tips, write_edited
     from mcp_bench.bridge.memory.judge import ASKED, answers_kept
     from mcp_bench.bridge.memory.tips import tips_by_rule
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     if judge["judge_model"] is not None:
         refuse_given(ctx, ("least",), "--judge-model finds the tips without a rule")
@@ -264,7 +264,7 @@ def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.registry import load
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     refuse_existing(out)
     if benchmark is not None:
@@ -308,7 +308,7 @@ def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> Non
     from mcp_bench.bridge.memory.worth import worths
     from mcp_bench.recorder.verify.damage import undamaged
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     found = [
         (who, one)
@@ -344,7 +344,7 @@ def tips_of_model(
     from mcp_bench.bridge.memory.judge import Judge, asked_lines
     from mcp_bench.bridge.memory.model_tips import tips_by_model
     from mcp_bench.bridge.roles.models import roles_of
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     def say(line: str) -> None:
         click.echo(sanitize_line(line), err=True)

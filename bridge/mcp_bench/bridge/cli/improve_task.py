@@ -44,7 +44,7 @@ def check(folder: Path, repeats: int, as_json: bool) -> None:
 
     from mcp_bench.bridge.check.improve_task import Trial, trials
     from mcp_bench.servers.improve.task_file import read_task
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     definition = read_task(folder).definition
     metric = definition.metric

@@ -202,7 +202,7 @@ def log_to_stderr(form: str = "mcp-bench: %(message)s") -> None:
     """Log to stderr. Messages must not be private: an agent can read its server's stderr."""
     import logging
 
-    from mcp_bench.servers.sanitized_logs import SanitizedFormatter
+    from mcp_bench.servers.terminal.sanitized_logs import SanitizedFormatter
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(SanitizedFormatter(form))

@@ -20,7 +20,7 @@ from mcp_bench.bridge.engines.count_or_auto import CountOrAuto
 from mcp_bench.bridge.engines.parallel import PARALLEL, Parallel, Processes
 from mcp_bench.bridge.run.choices import OF_BENCHMARKS, URLS, Choices, default
 from mcp_bench.recorder.cli.options import options_of
-from mcp_bench.servers.help_sections import SectionedCommand
+from mcp_bench.servers.terminal.help_sections import SectionedCommand
 
 AGAIN = ("max_cost", "run_tags", "note", "base_url")
 """What can be given with --resume."""
@@ -140,12 +140,12 @@ def record(
     Exits with 0 if every episode is valid, with 1 if some are invalid or the run was stopped. With --config,
     exits with 0 if every cell is complete.
     """
-    from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.bridge.cli.record_matrix import record_file, show_run
+    from mcp_bench.bridge.cli.settings.defaults import project_line
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     harden()
 
@@ -175,7 +175,7 @@ def record(
 
 def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     """Return what to record, from the values of this command's options."""
-    from mcp_bench.bridge.cli.defaults import forget_another_agent
+    from mcp_bench.bridge.cli.settings.defaults import forget_another_agent
 
     forget_another_agent(ctx, values)
     if not values["agent"]:

@@ -202,6 +202,6 @@ def _count(number: int, noun: str) -> str:
 
 
 def _sanitized(text: str) -> str:
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     return sanitize_line(text)

@@ -84,7 +84,7 @@ def graded(runs: Sequence[str], tags: Sequence[str]) -> tuple[list[Graded], bool
     from mcp_bench.bridge.replay.regrade import graded_episodes
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     paths, problems = readable(runs, tags=tags)
     found = []
@@ -127,7 +127,7 @@ def progress(total: int) -> Any:
 
 
 def show(outcome: Regraded) -> None:
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     episode = outcome.graded.episode
     color = {"same": "green", "differs": "red"}.get(outcome.status, "yellow")

@@ -13,14 +13,14 @@ from collections.abc import Sequence
 import click
 from click.shell_completion import CompletionItem
 
-from mcp_bench.bridge.cli.completion import completing, offer_names
+from mcp_bench.bridge.cli.help.completion import completing, offer_names
+from mcp_bench.bridge.cli.help.short_help import SHORT_HELP
 from mcp_bench.bridge.cli.hide_arguments import hide_arguments
-from mcp_bench.bridge.cli.short_help import SHORT_HELP
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, bench_errors, suggestion
 from mcp_bench.servers.extras import TRAINER, TRAINER_COMMANDS, install_trainer
-from mcp_bench.servers.help_sections import write_sections
 from mcp_bench.servers.registry import load, registered
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.help_sections import write_sections
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 SHORT_HELP_LENGTH = 58
 """What fits in one line of 80 columns."""
@@ -103,8 +103,8 @@ class Commands(click.Group):
 @click.pass_context
 def root(ctx: click.Context) -> None:
     """Benchmark any MCP agent with grades it cannot see, and turn recordings into training data."""
-    from mcp_bench.bridge.cli.defaults import take_defaults
-    from mcp_bench.servers.sanitized_logs import show_safely
+    from mcp_bench.bridge.cli.settings.defaults import take_defaults
+    from mcp_bench.servers.terminal.sanitized_logs import show_safely
 
     show_safely()
     if ctx.invoked_subcommand not in (None, "completion", "config"):

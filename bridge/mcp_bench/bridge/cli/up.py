@@ -129,7 +129,7 @@ def status(as_json: bool) -> None:
 
     from mcp_bench.bridge.interactive.control import NotUpError, ask
     from mcp_bench.bridge.interactive.paths import RefereePaths
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     try:
         found = ask(RefereePaths(), "status")

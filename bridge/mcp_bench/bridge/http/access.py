@@ -20,7 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bench.recorder.records import FlagKind
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 READ_ON = 1 << 20
 """Bytes that are still read from a request that is too large."""

@@ -29,7 +29,7 @@ from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.runs.run_folder import remove_run
 from mcp_bench.recorder.verify.resume import resume
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 logger = logging.getLogger(__name__)
 

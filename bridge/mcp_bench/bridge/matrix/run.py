@@ -16,7 +16,7 @@ from mcp_bench.bridge.run.run import run_to_end
 from mcp_bench.bridge.run.setup import resume_run, start_run
 from mcp_bench.recorder.runs.matrix import matrix_runs
 from mcp_bench.servers.errors import bench_errors
-from mcp_bench.servers.sanitize import sanitize, sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 
 
 @dataclass(frozen=True)

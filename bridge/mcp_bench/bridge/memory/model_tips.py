@@ -10,7 +10,7 @@ from mcp_bench.bridge.memory.attempts import Attempt
 from mcp_bench.bridge.memory.compact import whole
 from mcp_bench.bridge.memory.judge import Judge, NoJudgeError, json_in
 from mcp_bench.bridge.memory.tips import Tip
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 MOST_FAMILIES, MOST_ATTEMPTS = 8, 4
 MOST_TEXT = 400

@@ -13,7 +13,7 @@ from typing import Any
 
 from mcp_bench.bridge.memory.attempts import Attempt, Called
 from mcp_bench.recorder.conversations.errors import general
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 NO_REPAIR = ""
 """The same error came again whenever the tool was called: nothing helped."""

@@ -31,7 +31,7 @@ from mcp_bench.bridge.run.events import Event, encode
 from mcp_bench.recorder.option_fields import AboveZero, Count
 from mcp_bench.servers.errors import bench_errors
 from mcp_bench.servers.hardening import harden
-from mcp_bench.servers.sanitized_logs import show_safely
+from mcp_bench.servers.terminal.sanitized_logs import show_safely
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.episode.attempt import Setup

@@ -20,7 +20,7 @@ from rich.text import Text
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.progress import Clock, Pace, Progress
 from mcp_bench.recorder.records import NORMAL_ENDS, PlannedEpisode
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 REFRESH_SECONDS = 0.5
 SILENCE_SECONDS = 30.0

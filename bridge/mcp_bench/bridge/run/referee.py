@@ -33,7 +33,7 @@ from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.errors import WrongUseError, bench_errors
 from mcp_bench.servers.hardening import harden
 from mcp_bench.servers.needs import SANDBOX, unmet
-from mcp_bench.servers.sanitized_logs import show_safely
+from mcp_bench.servers.terminal.sanitized_logs import show_safely
 
 CALLS_SECONDS = 0.5
 """How often the number of calls is reported."""

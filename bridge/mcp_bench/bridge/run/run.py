@@ -30,7 +30,7 @@ from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.needs import SANDBOX
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 
 def run_and_report(

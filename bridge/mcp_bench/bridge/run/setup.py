@@ -43,7 +43,7 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.mcp_server.world_session import refuse_control
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.registry import load, registered
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 
 def start_run(

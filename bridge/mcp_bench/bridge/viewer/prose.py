@@ -17,7 +17,7 @@ from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markupsafe import Markup, escape
 
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 MOST = 40_000
 """Characters that are rendered. A longer text is shown as it was written."""

@@ -17,7 +17,7 @@ from mcp_bench.bridge.viewer.training.facts import number as finite
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.templating import make_environment
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 NOTHING = "-"
 MOST = 1_000

@@ -11,7 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from mcp_bench.servers.sanitize import sanitize, sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 
 MOST_NODES = 400
 MOST_CHARACTERS = 6_000

@@ -31,7 +31,7 @@ from mcp_bench.plugins.contracts import (
 )
 from mcp_bench.plugins.own_clients import base as own_client
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 PLAN = "acp-plan.json"
 PLAN_BYTES = 1 << 20

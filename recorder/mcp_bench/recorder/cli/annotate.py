@@ -37,7 +37,7 @@ def annotate(
     from mcp_bench.recorder.runs import annotations
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.servers.errors import UnknownNameError
-    from mcp_bench.servers.sanitize import sanitize, sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 
     paths = run_paths(runs)
     annotations.check_annotations(add, note)

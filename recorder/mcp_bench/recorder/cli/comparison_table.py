@@ -9,7 +9,7 @@ import click
 from mcp_bench.recorder.cli.score_table import share
 from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.comparison import FACTS, how_conditions_differ
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 
 def print_comparison(found: dict[str, Any], *, by_score: bool = False) -> None:

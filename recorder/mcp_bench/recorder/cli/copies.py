@@ -103,7 +103,7 @@ def _copy_all(
     from rich.progress import DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from mcp_bench.recorder.storage.copies import OtherCopyError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     results: list[dict[str, Any]] = []
     left: list[dict[str, str]] = []

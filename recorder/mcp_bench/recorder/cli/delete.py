@@ -34,7 +34,7 @@ def delete(runs: tuple[str, ...], yes: bool, as_json: bool) -> None:
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.runs.run_folder import remove_run
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     paths = run_paths(runs)
     if as_json and not yes:

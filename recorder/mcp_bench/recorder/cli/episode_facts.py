@@ -10,7 +10,7 @@ import click
 
 from mcp_bench.recorder.cli.folding import Folding
 from mcp_bench.recorder.cli.model_calls import in_words
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 DETAIL_LINES = 4
 """Lines to which a requirement, and what was found instead, are folded."""

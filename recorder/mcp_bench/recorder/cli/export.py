@@ -10,7 +10,7 @@ import click
 
 from mcp_bench.recorder.cli.options import given, options_of
 from mcp_bench.recorder.curation.selection import Selection
-from mcp_bench.servers.help_sections import SectionedCommand
+from mcp_bench.servers.terminal.help_sections import SectionedCommand
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.curation.pipeline import Curation
@@ -251,7 +251,7 @@ def _export_logs(
 
 def _report(curation: Curation) -> None:
     """Print the funnel, and which rows were not compared with held-out tasks."""
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     click.echo(_funnel(curation), err=True)
     for name, reason in curation.guard.unchecked.items():

@@ -8,7 +8,7 @@ from rich.cells import chop_cells
 from rich.console import Console
 from rich.text import Text
 
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 NARROWEST = 20
 PIPE_COLUMNS = 100

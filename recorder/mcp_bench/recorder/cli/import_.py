@@ -45,7 +45,7 @@ def import_(
       mcp-bench import ~/.codex/sessions --format codex
     """
     from mcp_bench.recorder.importers.run import Defaults, import_paths
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     outcome = import_paths(paths, form, Defaults(benchmark=benchmark, agent=agent, split=split))
     for bad in outcome.bad:

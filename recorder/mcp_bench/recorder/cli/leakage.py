@@ -67,7 +67,7 @@ def leakage(
     from mcp_bench.recorder.leakage.check import LeakCheck
     from mcp_bench.recorder.leakage.data_set import search
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     check = LeakCheck(splits, threshold=similarity, benchmarks=benchmarks)
     found = search(data, form, check)

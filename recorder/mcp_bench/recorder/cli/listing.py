@@ -20,7 +20,7 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.grading import Score
-from mcp_bench.servers.sanitize import sanitize, sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 
 
 def show_runs(tags: Sequence[str], as_json: bool) -> None:

@@ -41,7 +41,7 @@ def merge(
     from mcp_bench.recorder.runs.merge import merge_runs
     from mcp_bench.recorder.verify.damage import undamaged
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     paths = undamaged((*named, *runs), tags=run_tags)
     if not paths:

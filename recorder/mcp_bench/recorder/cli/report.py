@@ -122,7 +122,7 @@ def report(
     from mcp_bench.recorder.scores.scores import groups, stored_episodes
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize
+    from mcp_bench.servers.terminal.sanitize import sanitize
 
     if matrix is not None:
         runs = (*runs, *runs_of_matrix(matrix))
@@ -158,7 +158,7 @@ def report(
 def _list_unfinished(runs: Sequence[RunSummary], folders: Mapping[str, Path]) -> None:
     """List the newest of the runs that are not complete on stderr, with how to complete them."""
     from mcp_bench.recorder.verify.damage import size, why_not_resumed
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     spare, lines = CHECKED_BYTES, []
     for run in reversed(runs[-SHOWN:]):
@@ -190,7 +190,7 @@ def _page(
     from mcp_bench.recorder.html_report.page import check
     from mcp_bench.recorder.scores.comparison import compare_alike
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     if html is None:
         raise WrongUseError("--loop is shown in a page: say --html FILE, too")
@@ -215,7 +215,7 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
     """Print the scores; return whether there are any."""
     from mcp_bench.recorder.cli.score_table import print_scores
     from mcp_bench.recorder.scores.scores import mixes_versions, summarise
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     rows = summarise(episodes, names)
     if as_json:
@@ -244,7 +244,7 @@ def _report(episodes: Iterable[StoredEpisode], names: list[str], as_json: bool) 
 def _accepted(runs: Collection[str]) -> list[str]:
     """Return a line for each run of which an earlier copy was accepted: later episodes may be lost."""
     from mcp_bench.recorder.verify.accept import accepted_runs
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     return [
         sanitize_line(

@@ -31,7 +31,7 @@ def scan(named: tuple[str, ...], runs: tuple[str, ...], run_tags: tuple[str, ...
     from mcp_bench.recorder.errors import StorageError
     from mcp_bench.recorder.scan.rescan import rescan
     from mcp_bench.recorder.verify.damage import EmptyRunError, readable
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     paths, failed = readable((*named, *runs), tags=run_tags)
     for problem in failed:

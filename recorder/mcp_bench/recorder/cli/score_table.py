@@ -18,7 +18,7 @@ from rich.text import Text
 from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.scores import measured_score, usual_attempts
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 Row = dict[str, Any]
 

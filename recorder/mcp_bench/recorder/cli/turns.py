@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.folding import Folding
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 TEXT_LINES = 20
 """Lines to which the prompt, and what the agent says and thinks, are folded."""

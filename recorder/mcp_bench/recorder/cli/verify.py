@@ -121,7 +121,7 @@ def _accept(runs: tuple[str, ...], yes: bool, as_json: bool) -> list[Verdict]:
 
 
 def show(verdict: Verdict, *, err: bool = False) -> None:
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     color = {"verified": "green", "open": "yellow", "other key": "yellow", "unreadable": "yellow"}.get(
         verdict.state, "red"

@@ -12,7 +12,7 @@ from typing import Any
 
 from mcp_bench.recorder.export.summary import NAMES
 from mcp_bench.recorder.files.layout import Layout
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 NAME = "README.md"
 VERDICTS = ("clean", "tainted", "verified")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 
 from mcp_bench.recorder.html_report.palette import LIGHT
 from mcp_bench.recorder.html_report.sections import Role
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 WIDTH = 4.8
 MARGIN = 0.12

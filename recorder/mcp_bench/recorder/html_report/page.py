@@ -13,7 +13,7 @@ from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.sections import MOST_ROWS, Cell, Chart, Link, Score, Section
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.extras import install_extra
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 if TYPE_CHECKING:
     from jinja2 import Environment

@@ -18,7 +18,7 @@ from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.marks import Marks, Source, normalised
 from mcp_bench.recorder.taint import Canaries, Evidence, EvidenceKind, Scan, judged
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 logger = logging.getLogger(__name__)
 TAINTING = frozenset(

@@ -21,7 +21,7 @@ from mcp_bench.servers.environments.pins import Pins
 from mcp_bench.servers.environments.places import LABEL, folder, label, link_ours, python_in, state
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.servers.home import VARIABLE
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 VERSION = "import sys; print('%d.%d' % sys.version_info[:2])"
 SECONDS = 60.0

@@ -16,7 +16,7 @@ from collections import deque
 
 from mcp_bench.servers.errors import MissingDependencyError, WorkerDiedError
 from mcp_bench.servers.home import VARIABLE, home
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 WORKER_MODULE = "mcp_bench.servers.remote.worker"
 LAST_WORDS = 10

@@ -21,9 +21,9 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from mcp_bench.servers.base_model import Model
-from mcp_bench.servers.sanitize import sanitize_line
 from mcp_bench.servers.swe.instance import LAYER, LINES, REPOSITORIES, SweError
 from mcp_bench.servers.swe.world import SITE
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 SDISTS = "sdists"
 IDENTITY = {

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide, score, share
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 COLUMNS = ("rows", "tasks", "episodes", "invalid", "partial", "strict", "partial of each seed")
 

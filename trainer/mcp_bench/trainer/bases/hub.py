@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.architectures.base_config import fault
 from mcp_bench.trainer.bases.places import enough_space
 

@@ -13,7 +13,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 from mcp_bench.trainer.bases.known import KnownBase
 from mcp_bench.trainer.bases.progress import OnProgress
 

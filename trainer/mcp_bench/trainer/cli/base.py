@@ -50,7 +50,7 @@ def base(
 
 
 def _fetch(source: str, name: str | None, revision: str | None, as_json: bool) -> None:
-    from mcp_bench.servers.sanitize import sanitize
+    from mcp_bench.servers.terminal.sanitize import sanitize
     from mcp_bench.trainer.bases.fetch import fetch_base
     from mcp_bench.trainer.bases.places import stored
     from mcp_bench.trainer.cli.byte_progress import ByteProgress
@@ -75,7 +75,7 @@ def _fetch(source: str, name: str | None, revision: str | None, as_json: bool) -
 
 
 def _list(as_json: bool) -> None:
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
     from mcp_bench.trainer.bases.known import KNOWN
     from mcp_bench.trainer.bases.places import stored
 

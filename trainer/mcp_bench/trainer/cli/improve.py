@@ -10,7 +10,7 @@ import click
 
 from mcp_bench.bridge.cli.options import http_url, was_given
 from mcp_bench.recorder.cli.options import finite
-from mcp_bench.servers.help_sections import SectionedCommand
+from mcp_bench.servers.terminal.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.engine_option import engine_option
 from mcp_bench.trainer.cli.trial_options import benchmark_option
 
@@ -229,9 +229,9 @@ def improve(
     DIR holds everything. The same command with DIR alone goes on where it stopped. Options after `--` are
     passed to `mcp-bench record`.
     """
-    from mcp_bench.bridge.cli.defaults import project_line
+    from mcp_bench.bridge.cli.settings.defaults import project_line
     from mcp_bench.recorder.html_report.page import check
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
     from mcp_bench.trainer.folders import locked
     from mcp_bench.trainer.improve.folder import ImproveFolder
     from mcp_bench.trainer.improve.report import print_history, write_report

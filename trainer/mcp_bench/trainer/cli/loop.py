@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.options import options_of
-from mcp_bench.servers.help_sections import SectionedCommand
+from mcp_bench.servers.terminal.help_sections import SectionedCommand
 from mcp_bench.trainer.cli.trial_options import folder_options, trial_options
 from mcp_bench.trainer.loop.settings import LoopSettings
 
@@ -85,10 +85,10 @@ def loop(
     Options after `--` are passed to `mcp-bench record`, for all recordings. Ctrl-C stops the loop. --resume
     continues with the first unfinished step.
     """
-    from mcp_bench.bridge.cli.defaults import project_line
     from mcp_bench.bridge.cli.options import refuse_given
+    from mcp_bench.bridge.cli.settings.defaults import project_line
     from mcp_bench.servers.errors import WrongUseError
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
     from mcp_bench.trainer.loop.folder import LoopFolder
     from mcp_bench.trainer.loop.score_table import print_scores
     from mcp_bench.trainer.loop.start import begin

@@ -177,7 +177,7 @@ def _document(plan: Plan, line: str) -> dict[str, Any]:
 
 
 def _show(plan: Plan, line: str) -> None:
-    from mcp_bench.servers.sanitize import sanitize
+    from mcp_bench.servers.terminal.sanitize import sanitize
 
     parts = ", ".join(f"{part} {_count(number)}" for part, number in plan.parameters.items() if number)
     memory = ", ".join(f"{part} {_bytes(size)}" for part, size in plan.memory.items() if size)

@@ -145,7 +145,7 @@ def _print_done(folder: RunFolder, as_json: bool) -> None:
 
 
 def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:
-    from mcp_bench.servers.sanitize import sanitize
+    from mcp_bench.servers.terminal.sanitize import sanitize
 
     dropped = len(prepared.too_long), len(prepared.untrainable), len(prepared.unshown)
     lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without trainable tokens" if any(dropped) else ""

@@ -27,7 +27,7 @@ from mcp_bench.recorder.html_report.sections import (
 )
 from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.folders import Outcome
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.gate import gain

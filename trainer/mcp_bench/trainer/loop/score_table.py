@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide, score
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.trial.scores import MEASURED
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.rl.folder import RLFolder
 
 PROJECT = "mcp-bench"

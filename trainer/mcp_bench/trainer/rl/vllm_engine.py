@@ -28,7 +28,7 @@ import torch
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.load import Loaded

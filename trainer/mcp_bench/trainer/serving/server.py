@@ -18,7 +18,7 @@ from tempfile import mkdtemp
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.serving import llama_cpp
 from mcp_bench.trainer.serving.adapter import merge_adapter

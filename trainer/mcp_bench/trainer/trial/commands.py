@@ -15,10 +15,10 @@ from typing import Any
 
 import click
 
-from mcp_bench.bridge.cli.settings_files import NO_FILES
+from mcp_bench.bridge.cli.settings.settings_files import NO_FILES
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.servers.errors import BenchError, FruitlessError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
 MODULE = ("-m", "mcp_bench.bridge.cli.root")

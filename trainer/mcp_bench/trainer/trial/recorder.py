@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Self
 
-from mcp_bench.bridge.cli.settings_files import NO_FILES
+from mcp_bench.bridge.cli.settings.settings_files import NO_FILES
 from mcp_bench.trainer.supervised_process import SupervisedProcess
 from mcp_bench.trainer.trial.commands import StepFailedError, interrupt_later, printed_document
 

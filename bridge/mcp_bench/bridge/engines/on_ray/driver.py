@@ -43,7 +43,7 @@ from mcp_bench.recorder.runs.run_folder import MOVED
 from mcp_bench.recorder.store.keys import NAME as KEY
 from mcp_bench.recorder.store.keys import SECRET_BYTES, write_key
 from mcp_bench.servers.hardening import harden
-from mcp_bench.servers.sanitized_logs import show_safely
+from mcp_bench.servers.terminal.sanitized_logs import show_safely
 
 HEAD_SECONDS, HEAD_LOOKS = 3.0, 3
 """Between two looks whether the head is there, and after how many failures it is not."""

@@ -24,7 +24,7 @@ from mcp_bench.recorder.conversations.load import conversation as spoken
 from mcp_bench.recorder.frames.body import CHUNK
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.reviews import Reviews
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 MOST_FRAMES = 300
 FRAME_CHARACTERS = 2_000

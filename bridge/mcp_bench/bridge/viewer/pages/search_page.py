@@ -11,7 +11,7 @@ from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import MARK, UNMARK, SearchIndex
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.sanitize import sanitize_line
+from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 MOST_HITS = 200
 WAIT_SECONDS = 1.5

@@ -7,7 +7,7 @@ import sys
 import traceback
 from types import TracebackType
 
-from mcp_bench.servers.sanitize import sanitize
+from mcp_bench.servers.terminal.sanitize import sanitize
 
 
 class SanitizedFormatter(logging.Formatter):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from mcp_bench.bridge.cli.defaults import Setting
+    from mcp_bench.bridge.cli.settings.defaults import Setting
 
 SECRETS = ("token",)
 EPILOG = """\b
@@ -40,9 +40,9 @@ def config(ctx: click.Context, words: tuple[str, ...], as_json: bool) -> None:
 
     Exits with 1 if a file is not valid.
     """
-    from mcp_bench.bridge.cli.defaults import default_map, read_settings
-    from mcp_bench.bridge.cli.settings_files import settings_files
-    from mcp_bench.servers.sanitize import sanitize_line
+    from mcp_bench.bridge.cli.settings.defaults import default_map, read_settings
+    from mcp_bench.bridge.cli.settings.settings_files import settings_files
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     root = ctx.find_root()
     files = settings_files()
@@ -127,7 +127,7 @@ def _rows(context: click.Context, settings: list[Setting], *, every: bool) -> It
 
 
 def _lines(files: list[Any], rows: list[dict[str, Any]]) -> Iterator[str]:
-    from mcp_bench.bridge.cli.settings_files import PROJECT_NAME, user_path
+    from mcp_bench.bridge.cli.settings.settings_files import PROJECT_NAME, user_path
 
     if files:
         yield "Files, the strongest last:"

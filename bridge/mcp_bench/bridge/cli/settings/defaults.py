@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from mcp_bench.bridge.cli.settings_files import SettingsFile, settings_files, user_path
+from mcp_bench.bridge.cli.settings.settings_files import SettingsFile, settings_files, user_path
 from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 
 PROJECT_OPTIONS = frozenset(
@@ -74,7 +74,7 @@ STARTED_BY_AGENTS = frozenset({"connect", "experience", "proxy", "serve"})
 OF_THE_AGENT = ("model", "base_url", "agent_command", "options")
 """Parameters of `record` that belong to the agent that the same file names."""
 REFUSED = "is refused in a project's file"
-PROJECT = "mcp_bench.bridge.cli.defaults.project"
+PROJECT = "mcp_bench.bridge.cli.settings.defaults.project"
 _SHOWN = 60
 _KINDS: dict[str, tuple[tuple[type, ...], str]] = {
     "boolean": ((bool,), "true or false"),

@@ -1,6 +1,6 @@
 """Write what is made from the commands: `make docs` does it.
 
-`python -m mcp_bench.bridge.cli.reference` prints the command reference, `docs/reference/cli.md`. With
+`python -m mcp_bench.bridge.cli.help.reference` prints the command reference, `docs/reference/cli.md`. With
 `--short-help` it prints `short_help.py`, so that `mcp-bench --help` imports no commands.
 """
 

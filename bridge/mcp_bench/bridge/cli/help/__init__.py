@@ -1,0 +1,1 @@
+"""Help as text, as a page and for shells."""

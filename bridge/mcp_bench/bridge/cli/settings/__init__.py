@@ -1,0 +1,1 @@
+"""Settings of the operator: files of defaults, and the commands over them."""
