@@ -58,7 +58,7 @@ def _option(one: Field[Any], kind: Any, reader: Reader | None) -> Callable[[Comm
     if reader is not None:
         details["type" if isinstance(reader, click.ParamType) else "callback"] = reader
     if isinstance(one.default, str | float | int) and one.default is not False:
-        details |= {"default": one.default, "show_default": True}
+        details |= {"default": one.default, "show_default": one.default != ""}
     return click.option(f"--{name.replace('_', '-')}", one.name, **details)
 
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import click
 
 from mcp_bench.bridge.cli.options import http_url, was_given
-from mcp_bench.recorder.cli.options import finite
+from mcp_bench.recorder.cli.options import options_of
 from mcp_bench.servers.terminal.help_sections import SectionedCommand
-from mcp_bench.trainer.cli.engine_option import engine_option
 from mcp_bench.trainer.cli.trial_options import benchmark_option
+from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 
 SECTIONS = {
     "Tasks": "benchmark task train dev test repeat seed",
@@ -39,15 +40,17 @@ Examples:
   mcp-bench improve better --show --html better.html
   mcp-bench improve better --agent codex --feedback-agent codex -- --timeout 300 --isolation uid
 """
-LIMITS = ("generations", "patience", "budget_episodes", "budget_tokens", "budget_usd", "budget_hours")
+BUDGET = tuple(one.name for one in fields(Budget))
+LIMITS = ("generations", "patience", *BUDGET)
 """Options that can be given again to go on."""
 FOLDER = click.Path(path_type=Path, file_okay=False)
-COUNT = click.IntRange(min=1)
 
 
 @click.command(cls=SectionedCommand, sections=SECTIONS, epilog=EPILOG)
 @click.argument("folder", metavar="DIR", type=FOLDER)
 @click.argument("record_options", nargs=-1, metavar="[-- RECORD OPTIONS]")
+@options_of(ImproveSettings, base_url=http_url, feedback_base_url=http_url)
+@options_of(Budget)
 @benchmark_option
 @click.option(
     "--task",
@@ -55,41 +58,7 @@ COUNT = click.IntRange(min=1)
     metavar="NAME",
     help="Choose among these tasks, or families of them: ids that begin with NAME and a dot (repeatable).",
 )
-@click.option("--agent", default="chat", show_default=True, metavar="A", help="Agent that is made better.")
-@click.option("--model", metavar="M", help="Its model.")
-@click.option("--base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
-@click.option(
-    "--agent-option", "agent_options", multiple=True, metavar="KEY=VALUE", help="Its option (repeatable)."
-)
 @click.option("--harness", type=FOLDER, metavar="DIR", help="Its harness at the start. Default: none.")
-@click.option(
-    "--policy",
-    default="agent",
-    show_default=True,
-    metavar="P",
-    help="Who chooses what to try. agent: the feedback agent. rule: the harness until two generations in a "
-    "row bring less than a standard error, then training. fixed:harness,train,...: these. random: either.",
-)
-@click.option("--feedback-agent", metavar="A", help="Agent that reads the recordings and proposes changes.")
-@click.option("--feedback-model", metavar="M", help="Its model.")
-@click.option("--feedback-base-url", metavar="URL", callback=http_url, help="Its model endpoint.")
-@click.option(
-    "--feedback-option",
-    "feedback_options",
-    multiple=True,
-    metavar="KEY=VALUE",
-    help="Its option (repeatable).",
-)
-@click.option(
-    "--feedback-timeout",
-    type=click.FloatRange(min=0, min_open=True),
-    default=1800.0,
-    callback=finite,
-    metavar="SECONDS",
-    show_default=True,
-    help="Time limit for its session in each generation.",
-)
-@click.option("--reveal", is_flag=True, help="Show it also which assertions of training tasks held.")
 @click.option(
     "--candidate",
     "candidates",
@@ -120,82 +89,11 @@ COUNT = click.IntRange(min=1)
     help="Tasks that are only reported; 0 for none.",
 )
 @click.option(
-    "--repeat",
-    "repeats",
-    type=COUNT,
-    default=2,
-    show_default=True,
-    metavar="K",
-    help="Attempts at each task of dev and test; twice as many where these leave it unclear.",
-)
-@click.option(
-    "--generations", type=COUNT, metavar="N", help="Most generations. Default: 5, or the candidates."
-)
-@click.option(
-    "--patience",
-    type=COUNT,
-    metavar="N",
-    help="Stop after so many without promotion. Default: 3, or the candidates.",
-)
-@click.option(
-    "--budget-episodes",
-    type=COUNT,
-    metavar="N",
-    help="Most episodes, of all recordings together; retried ones count.",
-)
-@click.option("--budget-tokens", type=COUNT, metavar="N", help="Most tokens, as the agents report them.")
-@click.option(
-    "--budget-usd",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=finite,
-    metavar="USD",
-    help="Most US dollars, for agents that report cost.",
-)
-@click.option(
-    "--budget-hours",
-    type=click.FloatRange(min=0, min_open=True),
-    callback=finite,
-    metavar="H",
-    help="Most hours of recording and training, without pauses.",
-)
-@click.option(
-    "--recipe", default="", metavar="R", help="Train weights, too, by this recipe. The agent is chat."
-)
-@click.option(
     "--set",
     "overrides",
     multiple=True,
     metavar="KEY=VALUE",
     help="Override a value of the recipe; model.base=FOLDER is the model at the start (repeatable).",
-)
-@click.option(
-    "--min-partial",
-    type=click.FloatRange(0, 1),
-    default=0.5,
-    show_default=True,
-    help="Train on episodes with at least this partial score, where the policy chooses training.",
-)
-@click.option(
-    "--rl-steps",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    metavar="N",
-    help="Try learning from reward, too, with so many steps (see `mcp-bench train rl`).",
-)
-@click.option("--max-tokens", type=COUNT, metavar="N", help="Maximum tokens per answer of that model.")
-@click.option("--constrain-calls", is_flag=True, help="Hold its tool calls to the tools' schemas.")
-@click.option(
-    "--reasoning",
-    type=click.Choice(["keep", "drop"]),
-    default="drop",
-    show_default=True,
-    help="Whether training rows keep the agent's reasoning.",
-)
-@engine_option()
-@click.option("--jobs", type=COUNT, default=2, show_default=True, metavar="J", help="Parallel episodes.")
-@click.option(
-    "--seed", type=int, default=0, show_default=True, help="Seed of the worlds, and of --policy random."
 )
 @click.option("--show", is_flag=True, help="Show what is known so far, and do nothing else.")
 @click.option(
@@ -242,7 +140,7 @@ def improve(
         check(html)  # before hours of work
     if not show:
         from mcp_bench.trainer.improve.generations import run_improve
-        from mcp_bench.trainer.improve.start import begin, begun, budget
+        from mcp_bench.trainer.improve.start import begin, begun
 
         if place.settings.is_file():
             given = {name for name in ctx.params if was_given(ctx, name)} - {"folder", "html", "as_json"}
@@ -251,16 +149,12 @@ def improve(
                     f"{folder} has an improvement with settings of its own: leave out "
                     f"{_flag(ctx, wrong[0])}, or choose another folder"
                 )
-            changed: dict[str, Any] = {
-                name: choices[name] for name in given if not name.startswith("budget_")
-            }
-            budgets = {name[7:]: choices[name] for name in given if name.startswith("budget_")}
-            changed |= {"budget": budgets} if budgets else {}
+            changed = {name: choices[name] for name in given}
         else:
             if line := project_line(ctx):
                 click.echo(sanitize_line(line), err=True)
-            limits = budget(choices)
-            begin(folder, harness, candidates, overrides, {**choices, "budget": limits})
+            budget = Budget(**{name: choices.pop(name) for name in BUDGET})
+            begin(folder, harness, candidates, overrides, {**choices, "budget": budget})
             changed = {}
         click.echo(f"Improvement: {folder}", err=True)
         try:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, Share
-from mcp_bench.trainer.improve.policy import Kind
+from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, Share, option
 from mcp_bench.trainer.trial.settings import Some, TrialSettings
+
+if TYPE_CHECKING:
+    from mcp_bench.trainer.improve.policy import Kind
 
 
 @dataclass(frozen=True)
@@ -16,13 +18,22 @@ class Budget:
 
     __pydantic_config__: ClassVar[Any] = {"extra": "forbid", "allow_inf_nan": False}
 
-    episodes: Count | None = None
-    tokens: Count | None = None
-    """Input and output, of the agent and of the feedback agent, as they report them."""
-    usd: AboveZero | None = None
-    """Likewise."""
-    hours: AboveZero | None = None
-    """Of recording and training."""
+    episodes: Count | None = option(
+        None,
+        "Most episodes, of all recordings together; retried ones count.",
+        name="budget_episodes",
+        metavar="N",
+    )
+    tokens: Count | None = option(
+        None, "Most tokens, as the agents report them.", name="budget_tokens", metavar="N"
+    )
+    """Input and output, of the agent and of the feedback agent."""
+    usd: AboveZero | None = option(
+        None, "Most US dollars, for agents that report cost.", name="budget_usd", metavar="USD"
+    )
+    hours: AboveZero | None = option(
+        None, "Most hours of recording and training, without pauses.", name="budget_hours", metavar="H"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,45 +42,74 @@ class ImproveSettings(TrialSettings):
 
     id: str = ""
     """In the tags of its runs: a folder can be moved, or made again at the same place."""
-    recipe: str = ""
+    recipe: str = option("", "Train weights, too, by this recipe. The agent is chat.", metavar="R")
     """Empty: the model stays as it is."""
     train: Some
     confirm: Some
     """The half of dev that no change is chosen on."""
     test: list[str] = field(default_factory=list)
-    agent: str = "chat"
+    agent: str = option("chat", "Agent that is made better.", metavar="A")
     """It attempts the tasks. With a recipe it is `chat`, with the model that is trained."""
-    model: str | None = None
-    base_url: str | None = None
-    agent_options: list[str] = field(default_factory=list)
-    """KEY=VALUE."""
+    model: str | None = option(None, "Its model.", metavar="M")
+    base_url: str | None = option(None, "Its model endpoint.", metavar="URL")
+    agent_options: list[str] = option(
+        list, "Its option (repeatable).", name="agent_option", metavar="KEY=VALUE"
+    )
     record_options: list[str] = field(default_factory=list)
     """Other arguments of `mcp-bench record`."""
-    policy: str = "agent"
-    feedback_agent: str | None = None
-    """It reads the recordings and proposes changes."""
-    feedback_model: str | None = None
-    feedback_base_url: str | None = None
-    feedback_options: list[str] = field(default_factory=list)
-    feedback_timeout: AboveZero = 1800.0
-    """Seconds for its session."""
+    policy: str = option(
+        "agent",
+        "Who chooses what to try. agent: the feedback agent. rule: the harness until two generations in a "
+        "row bring less than a standard error, then training. fixed:harness,train,...: these. random: "
+        "either.",
+        metavar="P",
+    )
+    feedback_agent: str | None = option(
+        None, "Agent that reads the recordings and proposes changes.", metavar="A"
+    )
+    feedback_model: str | None = option(None, "Its model.", metavar="M")
+    feedback_base_url: str | None = option(None, "Its model endpoint.", metavar="URL")
+    feedback_options: list[str] = option(
+        list, "Its option (repeatable).", name="feedback_option", metavar="KEY=VALUE"
+    )
+    feedback_timeout: AboveZero = option(
+        1800.0, "Time limit for its session in each generation.", metavar="SECONDS"
+    )
     candidates: Annotated[int, Bounds(ge=0)] = 0
     """Number of the operator's own harnesses, tried in place of proposals of an agent."""
-    generations: Count
-    patience: Count
-    """It ends after this many generations in a row without promotion."""
-    repeats: Count = 2
-    """Attempts at each task of `dev` and `test`; twice as many where the first ones leave it unclear."""
-    min_partial: Share = 0.5
-    """Of episodes to train on, where the policy chose training."""
+    generations: Count = field(
+        metadata={"help": "Most generations. Default: 5, or the candidates.", "metavar": "N"}
+    )
+    patience: Count = field(
+        metadata={
+            "help": "Stop after so many without promotion. Default: 3, or the candidates.",
+            "metavar": "N",
+        }
+    )
+    repeats: Count = option(
+        2,
+        "Attempts at each task of dev and test; twice as many where these leave it unclear.",
+        name="repeat",
+        metavar="K",
+    )
+    min_partial: Share = option(
+        0.5, "Train on episodes with at least this partial score, where the policy chooses training."
+    )
     best: Count = 2
-    seed: int = 0
-    reveal: bool = False
-    """Whether the feedback agent sees the assertions of training tasks."""
+    seed: int = option(0, "Seed of the worlds, and of --policy random.")
+    reveal: bool = option(False, "Show it also which assertions of training tasks held.")
     budget: Budget = Budget()
-
-    rl_steps: Annotated[int, Bounds(ge=0)] = 0
-    """Steps of a training from reward; 0: that is not tried."""
+    rl_steps: Annotated[int, Bounds(ge=0)] = option(
+        0,
+        "Try learning from reward, too, with so many steps (see `mcp-bench train rl`).",
+        metavar="N",
+    )
+    max_tokens: Count | None = option(None, "Maximum tokens per answer of that model.", metavar="N")
+    constrain_calls: bool = option(False, "Hold its tool calls to the tools' schemas.")
+    base_steps: Count | None = None
+    """No option: a recipe of an improvement names the model at the start."""
+    reasoning: Literal["keep", "drop"] = option("drop", "Whether training rows keep the agent's reasoning.")
+    jobs: Count = option(2, "Parallel episodes.", metavar="J")
 
     @property
     def trainable(self) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import fields, replace
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -24,7 +24,7 @@ from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
 from mcp_bench.trainer.improve.policy import check_policy
 from mcp_bench.trainer.improve.proposals import feedback_options, store_candidates
 from mcp_bench.trainer.improve.recordings import agent_arguments
-from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
+from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.trial.commands import run
 from mcp_bench.trainer.trial.measuring import LOOPBACK, tasks
@@ -135,10 +135,10 @@ def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:
     folder = ImproveFolder(path)
     settings = folder.read()
     if changed:
-        limits = {key: value for key, value in changed.items() if key != "budget"}
-        budget = replace(settings.budget, **changed.get("budget", {}))
-        settings = replace(settings, **limits, budget=budget)
-        if changed.get("budget", {}).get("usd"):  # it could not be taken back
+        budget = {name: value for name, value in changed.items() if name in vars(settings.budget)}
+        limits = {name: value for name, value in changed.items() if name not in budget}
+        settings = replace(settings, **limits, budget=replace(settings.budget, **budget))
+        if budget.get("usd"):  # it could not be taken back
             if settings.feedback_agent:
                 _check_feedback(settings)
             if not settings.trainable:
@@ -150,11 +150,6 @@ def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:
 def _refuse_used(path: Path) -> None:
     if path.is_dir() and any(path.iterdir()):
         raise WrongUseError(f"{path} is not empty, and has no improvement: choose another folder")
-
-
-def budget(choices: dict[str, Any]) -> Budget:
-    """Take the options of the budget out of all options."""
-    return Budget(**{one.name: choices.pop(f"budget_{one.name}") for one in fields(Budget)})
 
 
 def _check_model_options(settings: ImproveSettings) -> None:
