@@ -36,6 +36,15 @@ def test_help_imports_nothing_heavy() -> None:
     assert "record" in done.stdout
 
 
+def test_commands_read_their_settings_without_pydantic() -> None:
+    """Options are fields of settings that pydantic checks later: help and completion do not wait for it."""
+    probe = (
+        "import sys; import mcp_bench.bridge.cli.record; from mcp_bench.trainer.cli import ablate, improve, loop;"
+        "print([name for name in ('pydantic', 'annotated_types') if name in sys.modules])"
+    )
+    assert subprocess.check_output([sys.executable, "-c", probe], text=True, timeout=60).strip() == "[]"
+
+
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written_is_one_line(bench, unbuffered: str) -> None:
     environ = {**bench.environment(), "PYTHONUNBUFFERED": unbuffered}

@@ -14,7 +14,7 @@ from pydantic import JsonValue
 from mcp_bench.bridge.harness.folder import read_harness
 from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.roles.prices import read_prices
-from mcp_bench.bridge.run.choices import OF_ROLES, Choices
+from mcp_bench.bridge.run.choices import OF_ROLES, URLS, Choices
 
 NOT_PART = frozenset({"max_cost", "note", "run_tags"})
 """Choices that can be changed when a run is resumed, and words about it."""
@@ -34,7 +34,7 @@ def values_of(choices: Choices, benchmark_version: str | None) -> dict[str, Json
         value = getattr(choices, one.name)
         if one.name not in NOT_PART and value != _default(one):
             values[one.name] = _json(value)
-    for name in ("base_url", *OF_ROLES[1::2]):
+    for name in URLS:
         if name in values:
             values[name] = without_secrets(getattr(choices, name))
     if choices.harness is not None:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 AGENT_LIMITS = ("processes", "memory", "storage", "files")
 ROLE_LIMITS = RoleLimits._fields
 ROLES = ("user", "judge", "opponent")
+"""Those of `servers.host`, which imports pydantic."""
 OF_ROLES = tuple(f"{role}_{what}" for role in ROLES for what in ("model", "base_url"))
 OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES, "prices")
 """Choices that have no meaning with a server."""
