@@ -304,4 +304,4 @@ def test_export_refuses_such_options(
 ) -> None:
     run_of(4, agent="a")
     result = invoke(export, *options, "--out", tmp_path / "o.jsonl")
-    assert "--min-" in str(result.exception)
+    assert "--min-" in f"{result.exception} {result.output}"
