@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.records import RunInfo
-from mcp_bench.recorder.run_settings import RunSettings, ScoreSettings, StoredHarness, StoredRole
+from mcp_bench.recorder.run_settings import CellOfRun, RunSettings, ScoreSettings, StoredHarness, StoredRole
 from mcp_bench.recorder.scores.conditions import differing_conditions
 from tests.support.recorded import run_info
 
@@ -57,3 +57,12 @@ def test_the_settings_that_scores_depend_on() -> None:
     }  # fmt: skip
     assert ScoreSettings.of(RunSettings()) == ""
     assert differing_conditions([]) == []
+
+
+def test_a_matrix_may_compare_endpoints() -> None:
+    cell = CellOfRun(name="m", cell="c", digest="d", values={})
+    rows = [
+        {"harness": ScoreSettings.of(RunSettings(base_url=f"http://127.0.0.1:{port}/v1", matrix=cell))}
+        for port in (1, 2)
+    ]
+    assert differing_conditions(rows) == [f"endpoint http://127.0.0.1:{port}/v1" for port in (1, 2)]

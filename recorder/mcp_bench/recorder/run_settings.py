@@ -125,12 +125,17 @@ class ScoreSettings(str):
 
     @classmethod
     def of(cls, settings: RunSettings) -> Self:
-        """Return those of a run. The endpoint's URL is not one: a local server has any port."""
+        """Return those of a run.
+
+        The endpoint's URL is one only in a matrix, which may compare endpoints: elsewhere, a local server
+        has any port.
+        """
         models = {role: one.model for role, one in settings.role_models.items()}
         found = {
             "timeout": None if settings.timeout is None else f"{settings.timeout:g}",
             "max_calls": settings.max_calls,
             "retries": settings.retries,
+            "endpoint": None if settings.matrix is None else settings.base_url,
             **{role: models.get(role) for role in ("user", "judge", "opponent")},
             "harness": settings.harness,
         }
