@@ -92,6 +92,7 @@ def test_an_uncaught_error_cannot_control_the_terminal(
             ["record", "--agent", "oracle", "--benchmark", "notebook", "--agent-option", "dorp=1"],
             "did you mean drop",
         ),
+        (["record", "--agent", "noop", "--isolation", "lanlock"], "Did you mean 'landlock'?"),
         (["record", "--agent", "noop", "--timeout", "nan"], "'--timeout'"),
         (["record", "--agent", "noop", "--timeout", "inf"], "'--timeout'"),
         (["record", "--agent", "noop", "--base-url", "localhost:8000/v1"], "'--base-url'"),

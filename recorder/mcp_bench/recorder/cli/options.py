@@ -15,6 +15,17 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 Reader = click.ParamType[Any] | Callable[[click.Context, click.Parameter, Any], Any]
 
 
+class Word(click.Choice[str]):
+    """One of a few words. An error names the word that was meant, if one is near."""
+
+    def get_invalid_choice_message(self, value: Any, ctx: click.Context | None) -> str:
+        from difflib import get_close_matches
+
+        said = super().get_invalid_choice_message(value, ctx)
+        near = get_close_matches(str(value), self.choices, n=1)
+        return f"{said} Did you mean {near[0]!r}?" if near else said
+
+
 def options_of(settings: type, *only: str, **readers: Reader) -> Callable[[Command], Command]:
     """Add an option to a command for each field of a dataclass that has a help, see `option_fields`.
 
@@ -54,7 +65,7 @@ def _option(one: Field[Any], kind: Any, reader: Reader | None) -> Callable[[Comm
     details = dict(one.metadata)
     name = details.pop("name", one.name)
     known = details.pop("known", None)
-    details |= {"type": click.Choice(known)} if known else _of_type(kind)
+    details |= {"type": Word(known)} if known else _of_type(kind)
     if reader is not None:
         details["type" if isinstance(reader, click.ParamType) else "callback"] = reader
     if isinstance(one.default, str | float | int) and one.default is not False:
@@ -72,7 +83,7 @@ def _of_type(kind: Any) -> dict[str, Any]:
     if kind is bool:
         return {"is_flag": True}
     if get_origin(kind) is Literal:
-        return {"type": click.Choice(get_args(kind))}
+        return {"type": Word(get_args(kind))}
     if get_origin(kind) is not None:
         return {"multiple": True}
     if kind is Path:
