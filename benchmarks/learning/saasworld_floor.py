@@ -7,7 +7,6 @@ reference solution. *reader* makes all of its calls that change nothing.
 """
 
 import random
-import re
 import statistics
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from typing import Any
 
 import anyio
 
+from mcp_bench.clients.random_walk import WORD, WORDS_PER_RESULT, Draw
 from mcp_bench.servers.contracts import Reference, Task, ToolCall, ToolSpec
 from mcp_bench.servers.mcp_server.server import WorldSession
 from mcp_bench.servers.saasworld import BENCHMARK
@@ -26,25 +26,6 @@ from mcp_bench.servers.saasworld.tasks import build, parse
 TASKS = 300
 refused: Counter[bool] = Counter()
 """Number of the random agent's calls; the key is True for refused calls."""
-WORD = re.compile(r"[\w.@-]{3,}")
-
-
-def drawn(schema: dict[str, Any], seen: Sequence[str], draw: random.Random) -> Any:
-    """Return a random value that fits a property's schema. Strings are taken from `seen`."""
-    if "enum" in schema:
-        return draw.choice(schema["enum"])
-    match schema.get("type", "string"):
-        case "integer":
-            return draw.randint(1, 100)
-        case "number":
-            return draw.randint(1, 5000)
-        case "boolean":
-            return draw.random() < 0.5
-        case "array":
-            return [drawn(schema.get("items", {}), seen, draw)]
-        case "object":
-            return {}
-    return draw.choice(seen)
 
 
 async def play_random(session: WorldSession, task: Task, reference: Reference) -> None:
@@ -52,12 +33,9 @@ async def play_random(session: WorldSession, task: Task, reference: Reference) -
     seen = WORD.findall(task.prompt)
     for _ in reference.calls:
         tool: ToolSpec = draw.choice(session.tools)
-        schema: Any = tool.input_schema
-        names = [n for n in schema["properties"] if n in schema.get("required", ()) or draw.random() < 0.3]
-        arguments = {name: drawn(schema["properties"][name], seen, draw) for name in names}
-        result = await session.call(tool.name, arguments)
+        result = await session.call(tool.name, Draw(seen, draw).properties(tool.input_schema))
         refused[result.is_error] += 1
-        seen += WORD.findall(result.text)[:200]
+        seen += WORD.findall(result.text)[:WORDS_PER_RESULT]
 
 
 async def play_calls(session: WorldSession, calls: Sequence[ToolCall]) -> None:

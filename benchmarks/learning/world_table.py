@@ -24,7 +24,7 @@ from mcp_bench.servers.environments.cli import megabytes
 from mcp_bench.servers.environments.places import folder
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.home import home, use_home
-from mcp_bench.servers.host import needed_role
+from mcp_bench.servers.needs import needed_role
 from mcp_bench.servers.registry import load
 
 NAMES = (

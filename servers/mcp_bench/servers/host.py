@@ -9,18 +9,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Protocol
 
 from mcp_bench.servers.contracts import Benchmark, ChatMessage, ToolSpec, World
 from mcp_bench.servers.errors import HostError
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
 
-__all__ = ["NEED", "NO_HOST", "ROLES", "Host", "HostError", "NoHost", "Role", "needed_role", "open_world"]
-
-Role = Literal["user", "judge", "opponent"]
-ROLES: tuple[Role, ...] = get_args(Role)
-NEED = "model:"
-"""Begins what a task needs if its world asks a role, such as `model:user` (`Task.needs`)."""
+__all__ = ["NO_HOST", "Host", "HostError", "NoHost", "open_world"]
 
 
 class Host(Protocol):
@@ -92,8 +88,3 @@ async def open_world(benchmark: Benchmark, task_id: str, *, seed: int, host: Hos
     opened: Callable[..., Any] = benchmark.open
     world: World = await opened(task_id, seed=seed, host=host)
     return world
-
-
-def needed_role(need: str) -> Role | None:
-    """Return the role that a need of a task names, or None if it names none."""
-    return next((role for role in ROLES if need == f"{NEED}{role}"), None)

@@ -14,14 +14,22 @@ import os
 import shutil
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Literal, get_args
 
-from mcp_bench.servers.host import needed_role
-
+Role = Literal["user", "judge", "opponent"]
+ROLES: tuple[Role, ...] = get_args(Role)
+NEED = "model:"
+"""Begins what a task needs if its world asks a role, such as `model:user`."""
 SANDBOX = "sandbox"
 CONTAINER = "container"
 PACKAGE = "package:"
 GPU = "gpu"
 GPUS = ("/dev/nvidiactl", "/dev/kfd")
+
+
+def needed_role(need: str) -> Role | None:
+    """Return the role that a need of a task names, or None if it names none."""
+    return next((role for role in ROLES if need == f"{NEED}{role}"), None)
 
 
 def unmet(needs: Iterable[str]) -> list[str]:

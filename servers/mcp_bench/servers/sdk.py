@@ -35,7 +35,8 @@ from mcp_bench.servers.errors import (
     WrongUseError,
 )
 from mcp_bench.servers.grading import share_of_par
-from mcp_bench.servers.host import NO_HOST, Host, Role
+from mcp_bench.servers.host import NO_HOST, Host
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.sandbox import CommandResult, Enforced, FileChange, Sandbox, SandboxLimits, SandboxSpec

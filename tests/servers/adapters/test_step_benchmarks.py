@@ -13,8 +13,8 @@ from mcp_bench.servers.adapters.remotes import GYMNASIUM, MINIGRID, SCIENCEWORLD
 from mcp_bench.servers.contracts import ChatMessage, ToolSpec
 from mcp_bench.servers.errors import BenchError, SandboxError, UnknownNameError
 from mcp_bench.servers.home import use_home
-from mcp_bench.servers.host import Role
 from mcp_bench.servers.mcp_server.world_session import WorldSession
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
 from tests.support.requirements import needs

@@ -9,8 +9,9 @@ import pytest
 
 from mcp_bench.servers.adapters.remotes import TAU2
 from mcp_bench.servers.contracts import VACUOUS, ChatMessage, Converses, ToolCall, ToolSpec
-from mcp_bench.servers.host import NO_HOST, Host, Role
+from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.mcp_server.world_session import WorldSession
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.remote import RemoteBenchmark
 
 pytestmark = [

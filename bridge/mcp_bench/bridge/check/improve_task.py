@@ -57,7 +57,7 @@ async def trials(folder: Path, repeats: int) -> AsyncIterator[Trial]:
             name: Candidate(task, files, await lent.start(spec)) for name, files in programs.items()
         }
         for number in range(repeats):
-            yield await _trial(task, candidates, Random(f"0 {number}"), PARTS[number % 2])  # noqa: S311 - not for secrets
+            yield await _trial(task, candidates, Random(number), PARTS[number % 2])  # noqa: S311 - not for secrets
     finally:
         await lent.aclose()
 

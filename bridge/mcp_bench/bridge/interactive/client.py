@@ -26,9 +26,10 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, BenchmarkDefaults, Task, ToolResult, ToolSpec, with_defaults
 from mcp_bench.servers.errors import BenchError, UnknownNameError
-from mcp_bench.servers.host import NoHost, needed_role, open_world
+from mcp_bench.servers.host import NoHost, open_world
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.mcp_server.world_session import ToolTableError, refusal
+from mcp_bench.servers.needs import needed_role
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,7 @@ from mcp_bench.bridge.model_endpoint.look import ModelEndpoint, look
 from mcp_bench.bridge.model_endpoint.request import NoResponseError, send
 from mcp_bench.bridge.roles.models import SHARED_KEY, RoleModel, Roles, key_variable
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import Role, needed_role
+from mcp_bench.servers.needs import Role, needed_role
 
 SHOWN = 3
 """Tasks that an error names."""

@@ -19,7 +19,7 @@ from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage, ToolSpec
 from mcp_bench.servers.errors import HostError
-from mcp_bench.servers.host import Role
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
 
 if TYPE_CHECKING:

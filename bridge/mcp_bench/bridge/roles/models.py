@@ -14,7 +14,7 @@ from mcp_bench.plugins.needs import PLACEHOLDER
 from mcp_bench.recorder.run_settings import RunSettings, StoredRole
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import ROLES, Role
+from mcp_bench.servers.needs import ROLES, Role
 
 OPENAI = "https://api.openai.com/v1"
 SHARED_KEY = "OPENAI_API_KEY"

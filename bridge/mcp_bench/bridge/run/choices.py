@@ -16,14 +16,13 @@ from mcp_bench.bridge.sandbox.names import AUTO, ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
 from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, option
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.needs import ROLES
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 AGENT_LIMITS = ("processes", "memory", "storage", "files")
 ROLE_LIMITS = RoleLimits._fields
-ROLES = ("user", "judge", "opponent")
-"""Those of `servers.host`, which imports pydantic."""
 OF_ROLES = tuple(f"{role}_{what}" for role in ROLES for what in ("model", "base_url"))
 OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES, "prices")
 """Choices that have no meaning with a server."""

@@ -15,8 +15,7 @@ from mcp_bench.bridge.run.progress import Clock
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import needed_role
-from mcp_bench.servers.needs import unmet
+from mcp_bench.servers.needs import needed_role, unmet
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 SHOWN = 3

@@ -13,7 +13,7 @@ import re
 import shutil
 import sys
 from functools import cache
-from importlib.metadata import Distribution, PackageNotFoundError, distribution
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -92,20 +92,8 @@ def packages() -> dict[str, Path]:
         site = Path(str(package.locate_file("")))
         tops = set(TOP.findall(package.read_text("RECORD") or ""))
         found |= {top: site / top for top in tops - {"..", "__pycache__"}}
-        for line in _requirements(package):
+        for line in package.requires or ():
             wanted = EXTRA.search(line)
             if wanted is None or wanted["name"] in extras:
                 waiting.append(line)
     return {name: path for name, path in found.items() if path.exists()}
-
-
-def _requirements(package: Distribution) -> list[str]:
-    """Return the dependency specifiers of a distribution.
-
-    `Distribution.requires` reads the whole description as a mail: every start of a run would wait for it.
-    """
-    text = package.read_text("METADATA")
-    if text is None:
-        return package.requires or []
-    header = text.partition("\n\n")[0].splitlines()
-    return [line.partition(":")[2].strip() for line in header if line.startswith("Requires-Dist:")]

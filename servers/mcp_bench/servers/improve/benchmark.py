@@ -11,7 +11,7 @@ import anyio
 from mcp_bench.servers.contracts import JSON, Limits, Reference, Replay, Task, ToolCall
 from mcp_bench.servers.errors import BenchError, WrongUseError, bench_errors
 from mcp_bench.servers.grading import Grade
-from mcp_bench.servers.host import NEED, NO_HOST, Host
+from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.improve.candidate import PATH, PATIENCE
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
 from mcp_bench.servers.improve.held_out import graded_state
@@ -19,7 +19,7 @@ from mcp_bench.servers.improve.packages import PLACE, absent, check_python, laye
 from mcp_bench.servers.improve.task_file import FILE, Experiment, ImproveTask, read_task
 from mcp_bench.servers.improve.tried import try_once
 from mcp_bench.servers.improve.world import SUBMIT, WRITE, ImproveWorld
-from mcp_bench.servers.needs import GPU, PACKAGE, SANDBOX
+from mcp_bench.servers.needs import GPU, NEED, PACKAGE, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
 from mcp_bench.servers.worlds.simple import SimpleBenchmark
 

@@ -24,7 +24,7 @@ from pydantic import Field, PositiveFloat, PositiveInt, ValidationError, field_v
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import WrongUseError, suggestion
-from mcp_bench.servers.host import Role
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.yaml_file import YamlFile, read_yaml
 
 FILE = "task.yaml"

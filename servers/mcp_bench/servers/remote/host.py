@@ -13,7 +13,8 @@ import anyio
 
 from mcp_bench.servers.contracts import JSON, ChatMessage, ToolSpec
 from mcp_bench.servers.errors import HostError
-from mcp_bench.servers.host import Host, Role
+from mcp_bench.servers.host import Host
+from mcp_bench.servers.needs import Role
 from mcp_bench.servers.remote.failures import from_wire, to_wire
 from mcp_bench.servers.sandbox import (
     OUTPUT_BYTES,

@@ -8,7 +8,7 @@ from typing import Any
 
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.servers.host import ROLES
+from mcp_bench.servers.needs import ROLES
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.methods import Algorithm
