@@ -48,6 +48,12 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Return three workers for two cores: a third of the time, a test waits for a process or a limit."""
+    cores = os.cpu_count() or 1
+    return cores + cores // 2
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Refuse a test file without exactly one level."""
     for item in items:

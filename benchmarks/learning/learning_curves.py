@@ -3,22 +3,23 @@
     python benchmarks/learning/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
         [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10]
 
-For each number of rows, of families and each seed, a model is trained on the oracle's episodes of level 1. It
-is measured on dev tasks of all families that train has, and on test tasks of families that it has not; the
-groups of the table divide the former into trained and new ones. Dev tasks have numbers from 500, which
-nothing else reports. OUT/table.md has the means over seeds and each seed's score.
+Models are trained on the oracle's episodes of level 1: on each number of rows, of as many families as there
+are, and on the least number of rows, of each number of families. They are measured on dev tasks of all
+families that train has, and on test tasks of families that it has not; the groups of the table divide the
+former into trained and new ones. Dev tasks have numbers from 500, which nothing else reports. OUT/table.md
+has each seed's scores with 95 % intervals.
 
 Every model and every measurement is a step with a result file: typed again, the command continues where it
-stopped. The oracle plays each task once; smaller sets are parts of larger ones.
+stopped, also with other sizes. The oracle plays each task once; smaller sets are parts of larger ones.
 """
 
 import argparse
 import json
 import os
 from collections.abc import Iterator, Sequence
-from itertools import product
+from functools import partial
+from itertools import count
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
@@ -60,36 +61,46 @@ class Curves:
         test = families_of("test")[: options.all_families]
         self.test = [f"{name}.test.{n}" for n in range(options.test) for name in test]
 
-    def families(self, count: int, seed: int) -> list[str]:
+    def families(self, number: int, seed: int) -> list[str]:
         """Return the families of a seed: other seeds begin elsewhere in the list."""
-        start = seed * count % len(self.trained)
-        return [*self.trained, *self.trained][start : start + count]
+        start = seed * number % len(self.trained)
+        return [*self.trained, *self.trained][start : start + number]
 
     def cells(self) -> Iterator[tuple[int, int, int]]:
         """Yield (rows, families, seed), all of the first seed before the next."""
-        options = self.options
-        for seed, rows, count in product(range(options.seeds), options.rows, options.families):
-            yield rows, min(count, len(self.trained)), seed
+        sizes, most = sorted(self.options.rows), len(self.trained)
+        numbers = sorted({min(number, most) for number in self.options.families})
+        for seed in range(self.options.seeds):
+            yield from ((sizes[0], number, seed) for number in numbers)
+            yield from ((rows, numbers[-1], seed) for rows in sizes[1:])
 
-    def teach(self) -> Outcome:
-        wanted = {t for rows, count, seed in self.cells() for t in chosen(self.families(count, seed), rows)}
-        named = tasks(BENCHMARK, sorted(wanted), self.options.jobs)
-        return {"run": record(self.out / "teach.begun", ["--agent", "oracle", *named])}
+    def rows(self, wanted: Sequence[str]) -> dict[str, str]:
+        """Return the line of the export for each task. The oracle plays those that it has not played yet."""
+        found: dict[str, str] = {}
+        for number in count(1):
+            data = self.out / f"oracle-{number}.jsonl"
+            new = sorted(set(wanted) - set(found))
+            if not new:
+                return found
+            step = once(self.out / f"oracle-{number}.json", partial(self.play, data, new))
+            lines = [(json.loads(line)["task"], line) for line in data.read_text().splitlines()]
+            found |= dict(lines)
+            if lost := sorted(set(step["tasks"]) - set(found)):
+                raise SystemExit(f"{len(lost)} tasks have no row in {data}, such as {lost[0]}")
+        raise AssertionError
 
-    def rows(self) -> dict[str, str]:
-        """Return the line of the export for each task."""
-        run = once(self.out / "teach.json", self.teach)["run"]
-        data = self.out / "all.jsonl"
-        once(self.out / "export.json", lambda: export(data, ["--run", run, "--min-partial", "1"]))
-        return {json.loads(line)["task"]: line for line in data.read_text().splitlines()}
+    def play(self, data: Path, new: Sequence[str]) -> Outcome:
+        named = tasks(BENCHMARK, new, self.options.jobs)
+        run = record(data.with_suffix(".begun"), ["--agent", "oracle", *named])
+        return {**export(data, ["--run", run, "--min-partial", "1"]), "run": run, "tasks": new}
 
-    def model(self, rows: int, count: int, seed: int, lines: dict[str, str]) -> Outcome:
-        folder = self.out / f"{rows}-rows-{count}-families-seed-{seed}"
-        wanted = chosen(self.families(count, seed), rows)
+    def model(self, rows: int, families: int, seed: int) -> Outcome:
+        folder = self.out / f"{rows}-rows-{families}-families-seed-{seed}"
+        wanted = chosen(self.families(families, seed), rows)
 
         def train() -> Outcome:
-            data = folder / "train.jsonl"
-            write_atomic(data, "".join(f"{lines[task]}\n" for task in wanted if task in lines))
+            data, lines = folder / "train.jsonl", self.rows(wanted)
+            write_atomic(data, "".join(f"{lines[task]}\n" for task in wanted))
             return train_model(self.recipe, data, folder / "train", [f"training.seed={seed}"])
 
         folder.mkdir(exist_ok=True)
@@ -134,17 +145,16 @@ def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
     )
     heads = ["rows", "families", "decoding", *(f"{split}, {group}" for split, group in groups)]
     lines = ["| " + " | ".join(heads) + " |", "|---:|---:|---|" + "---:|" * len(groups)]
-    for (rows, count, decoding), cell in sorted(found.items()):
+    for (rows, families, decoding), cell in sorted(found.items()):
         scores = [_cell([one[split]["groups"].get(group) for one in cell]) for split, group in groups]
-        lines.append("| " + " | ".join([str(rows), str(count), decoding, *scores]) + " |")
-    return "Strict scores: the mean over seeds, and each seed's.\n\n" + "\n".join(lines) + "\n"
+        lines.append("| " + " | ".join([str(rows), str(families), decoding, *scores]) + " |")
+    return "Partial scores of each seed, with 95 % intervals.\n\n" + "\n".join(lines) + "\n"
 
 
 def _cell(scores: Sequence[dict[str, Any] | None]) -> str:
-    known = [score["strict"] for score in scores if score and score["strict"] is not None]
-    if not known:
-        return "-"
-    return f"{fmean(known):.3f} ({', '.join(f'{score:.3f}' for score in known)})"
+    known = [score for score in scores if score and score["partial"] is not None]
+    ends = (", ".join(f"{end:.3f}" for end in one["partial_ci"]) for one in known)
+    return "; ".join(f"{one['partial']:.3f} [{ci}]" for one, ci in zip(known, ends, strict=True)) or "-"
 
 
 def main() -> None:
@@ -171,12 +181,11 @@ def main() -> None:
     curves = Curves(out, options)
     if not curves.recipe.is_file():
         write_atomic(curves.recipe, trial_recipe(options.recipe, options.overrides))
-    lines = curves.rows()
     found: dict[tuple[int, int, str], list[Outcome]] = {}
-    for rows, count, seed in curves.cells():
-        trained = curves.model(rows, count, seed, lines)
+    for rows, families, seed in curves.cells():
+        trained = curves.model(rows, families, seed)
         for decoding in options.decoding:
-            found.setdefault((rows, count, decoding), []).append(curves.measured(trained, decoding))
+            found.setdefault((rows, families, decoding), []).append(curves.measured(trained, decoding))
             write_atomic(out / "table.md", table(found))
     print((out / "table.md").read_text())
 
