@@ -33,6 +33,7 @@ class Trained:
     """A home with training, which all tests of this file only read, and a browser on it."""
 
     home: Path
+    manifest: Path
     run: str
     episodes: list[str]
     pages: dict[str, str]
@@ -52,7 +53,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trained]:
         folders = training_home(home, before, after, episodes)
         found = {name: place_of(str(path)) for name, path in folders.items()}
         pages = {name: place[0] for name, place in found.items() if place}
-        yield Trained(home, after, episodes, pages, client())
+        yield Trained(home, folders["data"], after, episodes, pages, client())
 
 
 @pytest.fixture
@@ -272,9 +273,8 @@ def test_shards_and_relative_places_lead_to_episodes(trained: Trained, tmp_path:
 
 def test_where_left_out_episodes_are_named(trained: Trained, tmp_path: Path) -> None:
     """Beside the manifest, and in the manifest of an earlier version. A lost file is no error."""
-    source = next(trained.home.rglob("*.manifest.json"))
-    manifest = json.loads(source.read_text())
-    beside = source.with_name(manifest["left_out"])
+    manifest = json.loads(trained.manifest.read_text())
+    beside = trained.manifest.with_name(manifest["left_out"])
     for name, left_out in (("old", json.loads(beside.read_text())), ("lost", "lost.json"), ("none", None)):
         path = tmp_path / f"{name}.jsonl.manifest.json"
         path.write_text(json.dumps({**manifest, "left_out": left_out}))
@@ -287,8 +287,7 @@ def test_where_left_out_episodes_are_named(trained: Trained, tmp_path: Path) -> 
 
 
 def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None:
-    source = next(trained.home.rglob("*.manifest.json"))
-    manifest = json.loads(source.read_text())
+    manifest = json.loads(trained.manifest.read_text())
     del (
         manifest["left_out"],
         manifest["rules"],

@@ -22,6 +22,7 @@ import socket
 import stat
 import struct
 import sys
+import warnings  # noqa: F401 - os.execvp needs it, and Python's own files may be out of reach by then
 from typing import Any
 
 LANDLOCK_CREATE_RULESET, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT_SELF = 444, 445, 446

@@ -166,7 +166,7 @@ def run(spec: "dict[str, Any]", control: socket.socket) -> int:
             confine.checked(confine.libc.prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
             control.sendall(b"ready\n")
             os.execvp(spec["argv"][0], spec["argv"])
-        except (OSError, ValueError) as error:
+        except Exception as error:
             words = getattr(error, "strerror", None) or str(error)
             control.sendall(f"{spec['argv'][0]}: {words}\n".encode())
         finally:

@@ -130,8 +130,9 @@ class Shell:
                 program = "/bin/bash" if os.path.exists("/bin/bash") else "/bin/sh"
                 argv = [program, "--noprofile", "--norc"] if program.endswith("bash") else [program]
                 os.execve(program, argv, spec["env"])
-            except OSError as error:
-                os.write(2, f"the shell did not start: {error.strerror or error}\n".encode())
+            except Exception as error:
+                words = getattr(error, "strerror", None) or str(error)
+                os.write(2, f"the shell did not start: {words}\n".encode())
             finally:
                 os._exit(127)
         for end in (commands[0], output[1], status[1]):

@@ -67,8 +67,8 @@ class Program:
                 arrange({0: questions[0], 1: answers[1], 2: log[1]})
                 become_command(folder, spec, alone=alone)
                 os.execvpe(argv[0], argv, spec["env"])
-            except OSError as error:
-                os.write(2, f"{argv[0]}: {error.strerror or error}\n".encode())
+            except Exception as error:
+                os.write(2, f"{argv[0]}: {getattr(error, 'strerror', None) or error}\n".encode())
             finally:
                 os._exit(127)
         for end in (questions[0], answers[1], log[1]):
