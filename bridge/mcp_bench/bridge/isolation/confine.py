@@ -10,8 +10,7 @@ document with the agent's `argv` and `cwd`, and what it keeps:
 The reply is `ready`, followed by an error text if the program does not start. An agent that is forked from
 fork_server.py calls `confine` instead, and starts no program.
 
-Landlock: https://docs.kernel.org/userspace-api/landlock.html. Capabilities: capabilities(7). Filter of system
-calls: seccomp(2).
+Sources: https://docs.kernel.org/userspace-api/landlock.html, capabilities(7), seccomp(2).
 """
 
 import ctypes
