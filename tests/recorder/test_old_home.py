@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-import tarfile
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.support.archives import unpack
 from tests.support.bench_commands import Bench
 
 pytestmark = pytest.mark.system
@@ -25,8 +25,7 @@ KILLED = RUNS[2]
 @pytest.fixture
 def bench(bench_home: Path) -> Bench:
     bench_home.mkdir()
-    with tarfile.open(OLD_HOME / "home.tar.gz") as archive:
-        archive.extractall(bench_home, filter="data")
+    unpack(OLD_HOME / "home.tar.gz", bench_home)
     return Bench(bench_home)
 
 

@@ -72,6 +72,10 @@ def sft(folder: Path, data: Path) -> Path:
     write(folder / "recipe.yaml", f"summary: {EVIL}\n")
     lines = [json.dumps({"step": step, "steps": 4, "loss": loss, EVIL: loss}) + "\n" for step, loss in LOSSES]
     write(folder / "metrics.jsonl", "".join(lines) + '{"step": 5, "lo')
+    scores = [(0, 3.5, 4, 0), (4, 0.5, 4, 3), (EVIL, EVIL, EVIL, EVIL)]
+    names = ("step", "loss", "turns", "exact_turns")
+    kept = [json.dumps(dict(zip(names, line, strict=True))) + "\n" for line in scores]
+    write(folder / "evaluations.jsonl", "".join(kept))
     return folder
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -21,6 +20,7 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import Score
+from tests.support.archives import unpack
 from tests.support.recorded import Episode, planned, play, record
 
 pytestmark = pytest.mark.component
@@ -105,8 +105,7 @@ def test_verify_finds_a_change(
 
 def test_a_run_of_an_earlier_version_gets_the_tables(bench_home: Path, invoke: Invoke) -> None:
     bench_home.mkdir()
-    with tarfile.open(OLD_HOME) as archive:
-        archive.extractall(bench_home, filter="data")
+    unpack(OLD_HOME, bench_home)
     old, *_ = sorted((bench_home / "runs").iterdir())
     with RunReader(old) as reader:
         before = list(reader.episodes())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-import tarfile
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -18,6 +17,7 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.taint import Scan
+from tests.support.archives import unpack
 from tests.support.recorded import Episode, planned, play, record
 
 pytestmark = pytest.mark.component
@@ -37,8 +37,7 @@ def new_run() -> RunFolder:
 @pytest.fixture
 def old(bench_home: Path) -> list[Path]:
     bench_home.mkdir()
-    with tarfile.open(OLD_HOME) as archive:
-        archive.extractall(bench_home, filter="data")
+    unpack(OLD_HOME, bench_home)
     return sorted((bench_home / "runs").iterdir())
 
 

@@ -6,6 +6,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner, Result
+
+from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.cli.train import train
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
 SMALL = {
@@ -55,6 +59,15 @@ def rows(count: int = len(NAMES)) -> list[dict[str, Any]]:
         }
         for number in range(count)
     ]
+
+
+def sft(*arguments: object) -> Result:
+    """Run `mcp-bench train sft` and raise its `BenchError`, if any."""
+    result = CliRunner().invoke(train, ["sft", *map(str, arguments)])
+    if isinstance(result.exception, BenchError):
+        raise result.exception
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
 
 
 def write_rows(path: Path, made: list[dict[str, Any]]) -> Path:

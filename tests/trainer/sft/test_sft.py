@@ -12,13 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.root import root
-from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
-from mcp_bench.trainer.cli.train import train
+from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 from tests.support.training.byte_tokenizers import byte_tokenizer
-from tests.support.training.short_training import curve, rows, save_tokenizer, settings, write_rows
+from tests.support.training.short_training import curve, rows, save_tokenizer, settings, sft, write_rows
 
 pytestmark = pytest.mark.system
 
@@ -31,15 +30,6 @@ def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     return write_rows(tmp_path / "train.jsonl", rows())
-
-
-def sft(*arguments: object) -> Result:
-    """Run `mcp-bench train sft` and raise its `BenchError`, if any."""
-    result = CliRunner().invoke(train, ["sft", *map(str, arguments)])
-    if isinstance(result.exception, BenchError):
-        raise result.exception
-    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
-    return result
 
 
 def test_rows_become_a_model_that_can_be_served(tmp_path: Path, data: Path, tokenizer: Path) -> None:
@@ -103,7 +93,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
         data,
         "--tokenizer",
         tokenizer,
-        *settings(training__epochs=15, data__group_by_length=True),
+        "--eval-data",
+        data,
+        *settings(training__epochs=15, data__group_by_length=True, training__eval_every=3),
     ]
     whole = tmp_path / "whole"
     sft(*arguments, "--out", whole, "--set", "training.save_every=1000")
@@ -123,6 +115,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     sft("--resume", out)
     assert curve(out)[: len(before)][0] == before[0]
     assert curve(out) == curve(whole)
+    assert (out / "evaluations.jsonl").read_text() == (whole / "evaluations.jsonl").read_text()
     assert (out / "model" / "model.safetensors").read_bytes() == (
         whole / "model" / "model.safetensors"
     ).read_bytes()

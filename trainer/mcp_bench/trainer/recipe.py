@@ -169,6 +169,8 @@ class Training(Section):
     """Of the order of rows, of random weights, and of all else that is drawn."""
     save_every: PositiveInt = 100
     """Steps between checkpoints."""
+    eval_every: PositiveInt | None = None
+    """Steps between looks at the rows of `--eval-data`. Default: `save_every`."""
 
 
 class Hardware(Section):

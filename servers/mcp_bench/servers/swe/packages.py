@@ -170,7 +170,8 @@ def downloaded(name: str, release: Release, folder: Path) -> Path:
 def unpack(sdist: Path, place: Path) -> None:
     """Unpack a source distribution without its top folder and the metadata that its build added."""
     with tempfile.TemporaryDirectory(dir=place.parent) as scratch, tarfile.open(sdist) as tar:
-        tar.extractall(scratch, filter="data")
+        tar.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4
+        tar.extractall(scratch)  # noqa: S202 - filtered
         (top,) = Path(scratch).iterdir()
         top.rename(place)
     (place / "PKG-INFO").unlink(missing_ok=True)

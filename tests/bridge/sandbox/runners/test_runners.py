@@ -20,6 +20,7 @@ from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.bridge.sandbox.runners.remote import BOOT, SENT, RunnerLostError, code
 from mcp_bench.servers.errors import SandboxError, WrongUseError
 from mcp_bench.servers.sandbox import SandboxSpec
+from tests.support.archives import unpack
 from tests.support.bench_commands import Bench
 from tests.support.improvement.small_task import TASK, write_task
 from tests.support.machines.ssh_server import SSHD, free_port, runner, ssh_server
@@ -268,7 +269,7 @@ def test_a_broken_file_is_refused(
 
 def test_what_is_sent_needs_nothing_else(tmp_path: Path) -> None:
     """Only the standard library: the other machine has none of our packages."""
-    shutil.unpack_archive(write_bytes(tmp_path / "code.tar", code()), tmp_path)
+    unpack(code(), tmp_path)
     modules = [
         f"mcp_bench.{folder.replace('/', '.')}.{name.removesuffix('.py')}"
         for folder, names in SENT
@@ -280,8 +281,3 @@ def test_what_is_sent_needs_nothing_else(tmp_path: Path) -> None:
     assert done.returncode == 0
     assert "'" not in BOOT
     assert remote.code() == code()
-
-
-def write_bytes(path: Path, data: bytes) -> Path:
-    path.write_bytes(data)
-    return path

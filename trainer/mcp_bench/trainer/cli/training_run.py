@@ -79,6 +79,7 @@ def run(
     resume: Path | None,
     report_to: tuple[str, ...],
     as_json: bool,
+    eval_data: tuple[Path, ...] = (),
 ) -> None:
     """Train a new run or resume one, and exit: with 0 when it is complete, with 1 when it was stopped."""
     if resume is not None:
@@ -110,7 +111,7 @@ def run(
     else:
         if recipe is None:
             raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
-        folder, ready = begin(recipe, data, tokenizer, overrides, out, method, make)
+        folder, ready = begin(recipe, data, tokenizer, overrides, out, method, make, eval_data)
     if processes.rank() == 0:
         _announce(folder, ready.prepared, "rows" if method == "sft" else "pairs")
         if (text := advice(ready.recipe)) is not None:
@@ -163,4 +164,6 @@ def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:
 
 def _document(folder: RunFolder, step: int, steps: int, loss: float) -> dict[str, object]:
     model = str(folder.model) if step >= steps else None
-    return {"run": str(folder.path), "model": model, "step": step, "steps": steps, "loss": loss}
+    scores = list(folder.read_evaluations())
+    more = {"held_out": scores[-1]} if scores else {}
+    return {"run": str(folder.path), "model": model, "step": step, "steps": steps, "loss": loss, **more}

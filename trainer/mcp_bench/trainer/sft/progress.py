@@ -61,6 +61,12 @@ class Progress:
             self._out.flush()
         return {"tokens": tokens, "tokens_per_second": round(speed, 1), "memory_bytes": memory}
 
+    def note(self, text: str) -> None:
+        """Show a line of its own."""
+        if self._visible:
+            self._out.write(f"\r\x1b[2K{text}\n" if self._live else f"{text}\n")
+            self._out.flush()
+
     def close(self) -> None:
         """End the live line."""
         if self._live:

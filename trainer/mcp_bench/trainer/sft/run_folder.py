@@ -3,6 +3,7 @@
 recipe.yaml     the recipe with its overrides
 data.json       training files with hashes, and the dropped rows
 metrics.jsonl   one line per step
+evaluations.jsonl   the scores of held-out rows, if there are any
 checkpoints/    the last two checkpoints, including optimizer state
 model/          the result: weights, tokenizer, template and generation settings
 """
@@ -33,11 +34,18 @@ class RunFolder:
         self.recipe = path / "recipe.yaml"
         self.data = path / "data.json"
         self.metrics = path / "metrics.jsonl"
+        self.evaluations = path / "evaluations.jsonl"
         self.checkpoints = path / "checkpoints"
         self.model = path / "model"
 
     def make(
-        self, recipe: Recipe, tokenizer: str, sources: Iterable[Path], prepared: Prepared, method: str = SFT
+        self,
+        recipe: Recipe,
+        tokenizer: str,
+        sources: Iterable[Path],
+        prepared: Prepared,
+        method: str = SFT,
+        held_out: Iterable[Path] = (),
     ) -> None:
         """Create the folder of a new run.
 
@@ -47,6 +55,7 @@ class RunFolder:
             sources: the training files.
             prepared: their rows.
             method: the command of `mcp-bench train` that trains: sft, dpo or kto.
+            held_out: files with held-out rows.
 
         Raises:
             WrongUseError: the folder is not empty.
@@ -57,7 +66,8 @@ class RunFolder:
         content = {
             "method": method,
             "tokenizer": located(tokenizer),
-            "files": [{"path": str(path.absolute()), "sha256": digest(path)} for path in sources],
+            "files": _described(sources),
+            "held_out": _described(held_out),
             "rows": len(prepared.examples),
             "tokens": prepared.tokens,
             "trained_tokens": prepared.trained_tokens,
@@ -69,12 +79,12 @@ class RunFolder:
         }
         write_atomic(self.data, json.dumps(content, indent=1) + "\n")
 
-    def read(self, method: str = SFT) -> tuple[Recipe, str, list[Path]]:
-        """Return recipe, tokenizer and training files of an existing run.
+    def read(self, method: str = SFT) -> tuple[Recipe, str, list[Path], list[Path]]:
+        """Return recipe, tokenizer, training files and held-out files of an existing run.
 
         Raises:
-            WrongUseError: the folder has no run or one of another method, or a training file is missing or
-                has changed.
+            WrongUseError: the folder has no run or one of another method, or a file is missing or has
+                changed.
         """
         if not self.data.is_file():
             raise WrongUseError(f"no training run in {self.path}: data.json is missing")
@@ -84,28 +94,52 @@ class RunFolder:
             raise WrongUseError(
                 f"{self.path} has a run of `train {own}`: mcp-bench train {own} --resume {self.path}"
             )
-        paths = []
-        for file in content["files"]:
-            path = Path(file["path"])
-            if not path.is_file():
-                raise WrongUseError(f"cannot resume: the run's training file {path} is missing")
-            if digest(path) != file["sha256"]:
-                raise WrongUseError(f"cannot resume: {path} has changed since the run started")
-            paths.append(path)
-        return recipe, content["tokenizer"], paths
+        held_out = content.get("held_out", [])
+        return recipe, content["tokenizer"], _unchanged(content["files"]), _unchanged(held_out)
 
     def keep_metrics(self, step: int) -> None:
         """Remove the lines after a step, which a resumed run repeats."""
-        if self.metrics.is_file():
-            kept = [line for line in self.read_metrics() if line["step"] <= step]
-            write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        for path in (self.metrics, self.evaluations):
+            if path.is_file():
+                kept = [line for line in _lines(path) if line["step"] <= step]
+                write_atomic(path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def read_metrics(self) -> Iterator[dict[str, Any]]:
         """Yield the line of each step. An incomplete last line is left out."""
-        with self.metrics.open(encoding="utf-8") as file:
-            for line in file:
-                if line.endswith("\n"):
-                    yield json.loads(line)
+        return _lines(self.metrics)
+
+    def read_evaluations(self) -> Iterator[dict[str, Any]]:
+        """Yield each score of the held-out rows; none if the run has no such rows."""
+        return _lines(self.evaluations) if self.evaluations.is_file() else iter(())
+
+    @staticmethod
+    def add(path: Path, line: dict[str, Any]) -> None:
+        """Add a line to a file of the run."""
+        with path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+
+
+def _lines(path: Path) -> Iterator[dict[str, Any]]:
+    with path.open(encoding="utf-8") as file:
+        for line in file:
+            if line.endswith("\n"):
+                yield json.loads(line)
+
+
+def _described(paths: Iterable[Path]) -> list[dict[str, str]]:
+    return [{"path": str(path.absolute()), "sha256": digest(path)} for path in paths]
+
+
+def _unchanged(files: Iterable[dict[str, str]]) -> list[Path]:
+    paths = []
+    for file in files:
+        path = Path(file["path"])
+        if not path.is_file():
+            raise WrongUseError(f"cannot resume: the run's training file {path} is missing")
+        if digest(path) != file["sha256"]:
+            raise WrongUseError(f"cannot resume: {path} has changed since the run started")
+        paths.append(path)
+    return paths
 
 
 def digest(path: Path) -> str:

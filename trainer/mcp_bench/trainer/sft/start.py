@@ -11,6 +11,7 @@ from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
 from mcp_bench.trainer.sft import processes
+from mcp_bench.trainer.sft.held_out import with_held_out
 from mcp_bench.trainer.sft.model import check_weights
 from mcp_bench.trainer.sft.run_folder import SFT, RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready
@@ -27,6 +28,7 @@ def begin(
     out: Path | None,
     method: str = SFT,
     make: MakeReady = make_ready,
+    held_out: Sequence[Path] = (),
 ) -> tuple[RunFolder, Ready]:
     """Check recipe and rows, and make the folder of a new run.
 
@@ -38,6 +40,7 @@ def begin(
         out: the folder. Default: a new one in `$MCP_BENCH_HOME/training`.
         method: the command of `mcp-bench train` that trains.
         make: reads and checks the rows.
+        held_out: files with rows to score.
 
     Raises:
         BenchError: recipe, rows or tokenizer cannot be used, or the folder is not empty.
@@ -51,10 +54,10 @@ def begin(
     if out is None and processes.count() > 1:
         raise WrongUseError("training with several processes needs a common folder: use --out")
     check(loaded)
-    ready = make(loaded, name, data)
+    ready = with_held_out(make(loaded, name, data), held_out)
     folder = RunFolder(out or new_folder(recipe))
     if processes.rank() == 0:
-        folder.make(loaded, name, data, ready.prepared, method)
+        folder.make(loaded, name, data, ready.prepared, method, held_out)
     return folder, ready
 
 
@@ -64,11 +67,11 @@ def again(folder: RunFolder, method: str = SFT, make: MakeReady = make_ready) ->
     Raises:
         BenchError: the folder has no run, or its data changed.
     """
-    loaded, name, sources = folder.read(method)
+    loaded, name, sources, held_out = folder.read(method)
     if folder.model.is_dir():
         return None
     check(loaded)
-    return make(loaded, name, sources)
+    return with_held_out(make(loaded, name, sources), held_out)
 
 
 def check(recipe: Recipe) -> None:

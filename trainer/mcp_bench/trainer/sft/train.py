@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
@@ -42,6 +41,8 @@ class Ready:
     prepared: Prepared
     tokenizer: Any
     templates: Templates
+    held_out: Prepared | None = None
+    """Rows that are scored, not trained on."""
 
 
 @dataclass(frozen=True)
@@ -122,12 +123,14 @@ def _attempt(
         tokens = sum(lengths[row] for row in rows) if own else round(counted - before)
         figures = progress.step(line["step"], line["steps"], line["loss"], tokens)
         if processes.rank() == 0:
-            with folder.metrics.open("a", encoding="utf-8") as file:
-                file.write(json.dumps({**line, **figures}) + "\n")
+            folder.add(folder.metrics, {**line, **figures})
 
     trainer = make(folder, ready, sequences, accumulate, report_to, on_step)
     trainer.remove_callback(PrinterCallback)
     trainer.add_callback(stopping)
+    if ready.held_out is not None:
+        every = recipe.training.eval_every or recipe.training.save_every
+        trainer.add_callback(_scoring(ready.held_out, every, folder, trainer, progress))
     stops = stop_tokens(examples, ready.tokenizer)
     make_servable(trainer.model, ready.tokenizer, ready.templates, stops, recipe.generation)
     try:
@@ -150,6 +153,22 @@ def _attempt(
         trainer.accelerator.wait_for_everyone()
     losses = [entry["loss"] for entry in state.log_history if "loss" in entry]
     return Outcome(state.global_step, state.max_steps, losses[-1] if losses else math.nan, not done)
+
+
+def _scoring(held_out: Prepared, every: int, folder: RunFolder, trainer: Any, progress: Progress) -> Any:
+    """Return the callback that scores held-out rows, and stores and shows the scores."""
+    from mcp_bench.trainer.sft.held_out import HeldOut
+
+    def on_score(line: dict[str, Any]) -> None:
+        step, loss, turns = line["step"], line["loss"], line["turns"]
+        share = line["exact_turns"] / turns
+        logs = {"eval_loss": loss, "eval_exact_turns": share}
+        trainer.callback_handler.on_log(trainer.args, trainer.state, trainer.control, logs)
+        if processes.rank() == 0:
+            folder.add(folder.evaluations, line)
+            progress.note(f"step {step}: held-out loss {loss:.4f}, {share:.1%} of {turns} turns exact")
+
+    return HeldOut(held_out.examples, every, on_score)
 
 
 def make_trainer(

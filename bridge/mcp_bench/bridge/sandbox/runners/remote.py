@@ -54,7 +54,9 @@ os.makedirs(p,mode=0o700,exist_ok=True)
 d=p+"/"+key
 if not os.path.isdir(d):
  t=tempfile.mkdtemp(dir=p)
- tarfile.open(fileobj=io.BytesIO(s)).extractall(t)
+ a=tarfile.open(fileobj=io.BytesIO(s))
+ a.extraction_filter=getattr(tarfile,"data_filter",None)
+ a.extractall(t)
  os.chmod(t,0o755)
  try:os.rename(t,d)
  except OSError:pass

@@ -15,7 +15,7 @@ from mcp_bench.bridge.viewer.live import fingerprint, unchanged
 from mcp_bench.bridge.viewer.pages.improve_page import improve_values
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recordings import Library
-from mcp_bench.bridge.viewer.training.curves import curve, curves
+from mcp_bench.bridge.viewer.training.curves import curve, curves, held_out_curves
 from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.facts import (
     Facts,
@@ -183,7 +183,7 @@ class TrainingPages:
             "found": found,
             "lines": lines,
             "last": lines[-1] if lines else Facts(),
-            "curves": curves(lines),
+            "curves": [*curves(lines), *held_out_curves(read_lines(found.path / "evaluations.jsonl"))],
             "settings": settings,
             "data": data,
             "recipe": read_text(found.path / "recipe.yaml"),

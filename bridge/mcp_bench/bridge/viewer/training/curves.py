@@ -15,6 +15,8 @@ MOST_POINTS = 160
 """With more steps, each point is the mean of several."""
 NAMES = {
     "loss": "loss",
+    "held_out_loss": "loss on held-out rows",
+    "exact_turns": "share of held-out turns said exactly",
     "mean_token_accuracy": "tokens predicted right",
     "reward": "mean reward",
     "strict": "share solved",
@@ -59,6 +61,16 @@ def curves(lines: Sequence[dict[str, Any]]) -> list[Curve]:
     return [one for one in made if one is not None]
 
 
+def held_out_curves(lines: Sequence[dict[str, Any]]) -> list[Curve]:
+    """Return the curves of a run's held-out rows, from the lines of `evaluations.jsonl`."""
+    drawn = []
+    for line in lines:
+        exact, turns = number(line.get("exact_turns")), number(line.get("turns"))
+        share = exact / turns if exact is not None and turns else None
+        drawn.append({"step": line.get("step"), "held_out_loss": line.get("loss"), "exact_turns": share})
+    return curves(drawn)
+
+
 def curve(name: str, pairs: Sequence[tuple[int, object]]) -> Curve | None:
     """Return the curve through `(step, value)`; None if fewer than two values are numbers."""
     known = [(step, value) for step, found in pairs if (value := number(found)) is not None]
@@ -93,4 +105,5 @@ def curve(name: str, pairs: Sequence[tuple[int, object]]) -> Curve | None:
 
 
 def _steps(lines: Sequence[dict[str, Any]]) -> list[tuple[int, dict[str, Any]]]:
-    return [(int(number(line.get("step")) or at), line) for at, line in enumerate(lines, start=1)]
+    numbers = [number(line.get("step")) for line in lines]
+    return [(at + 1 if step is None else int(step), lines[at]) for at, step in enumerate(numbers)]
