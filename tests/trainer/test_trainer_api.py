@@ -118,7 +118,8 @@ def test_rows_become_a_model(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows())
     tokenizer = str(save_tokenizer(tmp_path / "tokenizer"))
     out = tmp_path / "run"
-    trained = train_sft("tiny-cpu", data, tokenizer=tokenizer, overrides=SMALL, out=out)
+    trained = train_sft("tiny-cpu", data, eval_data=data, tokenizer=tokenizer, overrides=SMALL, out=out)
+    assert [score["step"] for score in trained.evaluations] == [0, 3]
     assert (trained.folder, trained.model, trained.stopped) == (out, out / "model", False)
     assert (trained.step, trained.steps, len(trained.metrics)) == (3, 3, 3)
     assert resume_sft(out) == trained

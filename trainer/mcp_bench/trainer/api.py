@@ -75,6 +75,8 @@ class Trained:
     loss: float
     metrics: tuple[Mapping[str, Any], ...]
     """One row for each step."""
+    evaluations: tuple[Mapping[str, Any], ...] = ()
+    """The scores of held-out rows, if there are any."""
 
     @property
     def stopped(self) -> bool:
@@ -114,6 +116,7 @@ def train_sft(
     recipe: str | Path,
     data: Files,
     *,
+    eval_data: Files = (),
     tokenizer: str | None = None,
     overrides: Overrides | None = None,
     out: str | Path | None = None,
@@ -126,6 +129,7 @@ def train_sft(
     Args:
         recipe: Name of a built-in recipe, or path of a YAML file.
         data: Files with rows from `mcp-bench export --format trl`.
+        eval_data: Files with held-out rows, to score the model on while it learns.
         tokenizer: Folder or Hub name of the tokenizer. By default the base model's.
         overrides: Values of the recipe to override.
         out: Folder for the run. By default a new one in `$MCP_BENCH_HOME/training`.
@@ -140,9 +144,9 @@ def train_sft(
     limit_spinning()
     from mcp_bench.trainer.sft.start import begin
 
-    folder, ready = begin(
-        str(recipe), _paths(data), tokenizer, _overrides(overrides), None if out is None else Path(out)
-    )
+    where, held_out = None if out is None else Path(out), _paths(eval_data)
+    own = _overrides(overrides)
+    folder, ready = begin(str(recipe), _paths(data), tokenizer, own, where, held_out=held_out)
     return _train(folder, ready, report_to)
 
 
@@ -178,6 +182,7 @@ def _trained(folder: RunFolder, steps: int | None = None) -> Trained:
         steps=last["steps"] if steps is None else steps,
         loss=last["loss"],
         metrics=metrics,
+        evaluations=tuple(folder.read_evaluations()),
     )
 
 
