@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.viewer import recordings
 from mcp_bench.bridge.viewer.recordings import signature
 from mcp_bench.bridge.viewer.training.folders import place_of
 from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
 from mcp_bench.recorder.runs.lock import LOCK
 from mcp_bench.recorder.runs.parts import take_in
-from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import GRADES, RunFolder
 from mcp_bench.servers.contracts import Grade
 from tests.support.pages.html_page import parse
 from tests.support.pages.viewer import EVIL, OWN, client
@@ -147,9 +150,28 @@ def test_every_page_has_the_episodes_that_a_killed_referee_left(
 
 
 def test_a_list_that_is_up_to_date_is_not_sent(bench_home: Path) -> None:
-    record([(planned(), Episode())])
+    folder, _ = record([(planned(), Episode())])
+    for file in folder.path.iterdir():
+        os.utime(file, (1, 1))  # long ago
     viewed = client()
     (poll,) = (one for one in parse(viewed.get("/").text).all("div") if "hx-trigger" in one.attributes)
     assert viewed.get(str(poll.attributes["hx-get"])).status_code == 204
     record([(planned(), Episode())])
     assert viewed.get(str(poll.attributes["hx-get"])).status_code == 200
+
+
+def test_a_grade_in_the_same_tick_of_the_clock_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File times tick every few ms, and a log is written again in place: neither time nor size changes."""
+    monkeypatch.setattr(recordings, "YOUNG_NS", 10**12)  # however busy the machine is
+    file = tmp_path / GRADES
+    file.write_text("nothing yet")
+    now = time.time_ns()
+    os.utime(file, ns=(now, now))
+    before = signature(tmp_path)
+    file.write_text("the grade!!")
+    os.utime(file, ns=(now, now))
+    assert signature(tmp_path) != before
+    os.utime(file, ns=(now - 10**13, now - 10**13))
+    assert signature(tmp_path) == signature(tmp_path)

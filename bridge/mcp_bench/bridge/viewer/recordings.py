@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -24,6 +25,8 @@ MOST_KEPT = 50_000
 """Episodes that stay in memory, about 2 kB each."""
 _FILES = (RECORDINGS, f"{RECORDINGS}-wal", GRADES, f"{GRADES}-wal", ANNOTATIONS)
 Signature = tuple[object, ...]
+YOUNG_NS = 50_000_000
+"""A file that was just written can change without another time or size: file times tick every few ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,7 @@ def signature(path: Path) -> Signature:
     """Return sizes and times of a run's files, and who writes it.
 
     It changes when something is stored, also in a part, and when a process ends that has left something to be
-    taken in.
+    taken in. While a file is young, no two are equal.
     """
     found: list[object] = [is_being_written(path), *map(signature, _parts(path))]
     for name in _FILES:
@@ -69,7 +72,8 @@ def signature(path: Path) -> Signature:
         except OSError:
             found.append(None)
         else:
-            found.append((stat.st_mtime_ns, stat.st_size))
+            young = 0 <= time.time_ns() - stat.st_mtime_ns < YOUNG_NS
+            found.append((stat.st_mtime_ns, stat.st_size, time.monotonic_ns() if young else 0))
     return tuple(found)
 
 
