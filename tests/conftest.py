@@ -49,8 +49,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_xdist_auto_num_workers() -> int:
-    """Return three workers for two cores: a third of the time, a test waits for a process or a limit."""
-    cores = os.cpu_count() or 1
+    """Return three workers for two cores: tests often wait, for a process or for the end of a limit."""
+    cores = len(os.sched_getaffinity(0))
     return cores + cores // 2
 
 

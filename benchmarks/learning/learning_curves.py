@@ -18,7 +18,6 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -77,17 +76,16 @@ class Curves:
     def rows(self, wanted: Sequence[str]) -> dict[str, str]:
         """Return the line of the export for each task. The oracle plays those that it has not played yet."""
         found: dict[str, str] = {}
-        for number in count(1):
+        number = 0
+        while new := sorted(set(wanted) - set(found)):
+            number += 1
             data = self.out / f"oracle-{number}.jsonl"
-            new = sorted(set(wanted) - set(found))
-            if not new:
-                return found
             step = once(self.out / f"oracle-{number}.json", partial(self.play, data, new))
             lines = [(json.loads(line)["task"], line) for line in data.read_text().splitlines()]
             found |= dict(lines)
             if lost := sorted(set(step["tasks"]) - set(found)):
                 raise SystemExit(f"{len(lost)} tasks have no row in {data}, such as {lost[0]}")
-        raise AssertionError
+        return found
 
     def play(self, data: Path, new: Sequence[str]) -> Outcome:
         named = tasks(BENCHMARK, new, self.options.jobs)
@@ -152,9 +150,10 @@ def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
 
 
 def _cell(scores: Sequence[dict[str, Any] | None]) -> str:
-    known = [score for score in scores if score and score["partial"] is not None]
-    ends = (", ".join(f"{end:.3f}" for end in one["partial_ci"]) for one in known)
-    return "; ".join(f"{one['partial']:.3f} [{ci}]" for one, ci in zip(known, ends, strict=True)) or "-"
+    known = [
+        (score["partial"], *score["partial_ci"]) for score in scores if score and score["partial"] is not None
+    ]
+    return "; ".join(f"{mean:.3f} [{low:.3f}, {high:.3f}]" for mean, low, high in known) or "-"
 
 
 def main() -> None:

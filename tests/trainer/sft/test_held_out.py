@@ -30,7 +30,7 @@ TOKENS = st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(-9, 0)), min
 
 
 class Scripted:
-    """A model that is right where it is told, with given log-probabilities."""
+    """A model that is right where its script says so, with the log-probabilities of the script."""
 
     training = True
 
@@ -89,6 +89,8 @@ def test_rows_are_scored_while_a_model_learns(tmp_path: Path) -> None:
     done = sft(*same, *scored, "--out", out, "--json")
 
     assert curve(out) == curve(tmp_path / "plain")
+    weights = [run / "model" / "model.safetensors" for run in (out, tmp_path / "plain")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
     scores = [json.loads(line) for line in (out / "evaluations.jsonl").read_text().splitlines()]
     assert [one["step"] for one in scores] == [0, 5, 10, 12]
     assert scores[-1]["loss"] < scores[0]["loss"]

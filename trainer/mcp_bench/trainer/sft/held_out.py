@@ -1,48 +1,19 @@
 """Held-out rows: how well the model predicts them while it learns.
 
 A turn of the assistant counts as exact if each of its tokens is the most probable one, given all that was
-recorded before it. That is what the model says when it decodes greedily, so the share of exact turns tells
-sooner than the loss, and at a fraction of the cost of episodes, which recipe is the better one.
+recorded before it: decoding greedily, the model says just that. So settings can be compared without episodes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import torch
 from transformers import TrainerCallback
 
-from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.data import Example, prepare
-from mcp_bench.trainer.rows import read_rows
-from mcp_bench.trainer.templates import check_templates
-
-if TYPE_CHECKING:
-    from mcp_bench.trainer.sft.train import Ready
-
-
-def with_held_out(ready: Ready, sources: Sequence[Path]) -> Ready:
-    """Return the input of a run with held-out rows from files. Their tools keep their names.
-
-    Raises:
-        BrokenRowsError: rows are malformed.
-        NothingToTrainOnError: no row is left.
-        TemplateSkewError: training and serving templates disagree.
-        WrongUseError: a file cannot be read, or the recipe splits sequences over devices.
-    """
-    if not sources:
-        return ready
-    recipe = ready.recipe
-    if recipe.hardware.context_parallel > 1:
-        raise WrongUseError("--eval-data needs whole sequences: set hardware.context_parallel to 1")
-    rows = read_rows(sources)
-    check_templates(ready.tokenizer, ready.templates, rows)
-    mask = recipe.data.failed_calls == "mask"
-    found = prepare(rows, ready.tokenizer, ready.templates, recipe.data.max_length, mask_failed=mask)
-    return replace(ready, held_out=found)
+from mcp_bench.trainer.data import Example
 
 
 @dataclass(frozen=True)

@@ -1,11 +1,11 @@
 """The folder of a training run, with everything needed to resume and to reproduce it.
 
-recipe.yaml     the recipe with its overrides
-data.json       training files with hashes, and the dropped rows
-metrics.jsonl   one line per step
-evaluations.jsonl   the scores of held-out rows, if there are any
-checkpoints/    the last two checkpoints, including optimizer state
-model/          the result: weights, tokenizer, template and generation settings
+recipe.yaml        the recipe with its overrides
+data.json          training and held-out files with hashes, and the dropped rows
+metrics.jsonl      one line per step
+evaluations.jsonl  the scores of held-out rows, if there are any
+checkpoints/       the last two checkpoints, including optimizer state
+model/             the result: weights, tokenizer, template and generation settings
 """
 
 from __future__ import annotations

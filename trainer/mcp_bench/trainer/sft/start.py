@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.data import prepare
 from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refuse
+from mcp_bench.trainer.rows import read_rows
 from mcp_bench.trainer.sft import processes
-from mcp_bench.trainer.sft.held_out import with_held_out
 from mcp_bench.trainer.sft.model import check_weights
 from mcp_bench.trainer.sft.run_folder import SFT, RunFolder
 from mcp_bench.trainer.sft.train import Ready, make_ready
+from mcp_bench.trainer.templates import check_templates
 
 MakeReady = Callable[[Recipe, str, Sequence[Path]], Ready]
 """See `mcp_bench.trainer.sft.train.make_ready`."""
@@ -72,6 +75,27 @@ def again(folder: RunFolder, method: str = SFT, make: MakeReady = make_ready) ->
         return None
     check(loaded)
     return with_held_out(make(loaded, name, sources), held_out)
+
+
+def with_held_out(ready: Ready, sources: Sequence[Path]) -> Ready:
+    """Return the input of a run with held-out rows from files. Their tools keep their names.
+
+    Raises:
+        BrokenRowsError: rows are malformed.
+        NothingToTrainOnError: no row is left.
+        TemplateSkewError: training and serving templates disagree.
+        WrongUseError: a file cannot be read, or the recipe splits sequences over devices.
+    """
+    if not sources:
+        return ready
+    recipe = ready.recipe
+    if recipe.hardware.context_parallel > 1:
+        raise WrongUseError("--eval-data needs whole sequences: set hardware.context_parallel to 1")
+    rows = read_rows(sources)
+    check_templates(ready.tokenizer, ready.templates, rows)
+    mask = recipe.data.failed_calls == "mask"
+    found = prepare(rows, ready.tokenizer, ready.templates, recipe.data.max_length, mask_failed=mask)
+    return replace(ready, held_out=found)
 
 
 def check(recipe: Recipe) -> None:

@@ -163,6 +163,7 @@ def _scoring(held_out: Prepared, every: int, folder: RunFolder, trainer: Any, pr
         step, loss, turns = line["step"], line["loss"], line["turns"]
         share = line["exact_turns"] / turns
         logs = {"eval_loss": loss, "eval_exact_turns": share}
+        # not trainer.log, which would take the step's own metrics with it
         trainer.callback_handler.on_log(trainer.args, trainer.state, trainer.control, logs)
         if processes.rank() == 0:
             folder.add(folder.evaluations, line)
