@@ -150,10 +150,13 @@ def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
 
 
 def _cell(scores: Sequence[dict[str, Any] | None]) -> str:
-    known = [
-        (score["partial"], *score["partial_ci"]) for score in scores if score and score["partial"] is not None
-    ]
-    return "; ".join(f"{mean:.3f} [{low:.3f}, {high:.3f}]" for mean, low, high in known) or "-"
+    return "; ".join(_score(one) for one in scores if one and one["partial"] is not None) or "-"
+
+
+def _score(one: dict[str, Any]) -> str:
+    """Return the score, with its interval: a single task has none."""
+    ends = ", ".join(f"{end:.3f}" for end in one["partial_ci"] or ())
+    return f"{one['partial']:.3f}" + (f" [{ends}]" if ends else "")
 
 
 def main() -> None:
