@@ -10,7 +10,15 @@ from typing import Any
 
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body, GrowingBody
-from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, PlannedEpisode, RunInfo, new_id, now_us
+from mcp_bench.recorder.records import (
+    EpisodeEnd,
+    EpisodeStart,
+    PlannedEpisode,
+    RunInfo,
+    Termination,
+    new_id,
+    now_us,
+)
 from mcp_bench.recorder.runs.parts import new_part
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
@@ -103,6 +111,7 @@ class Episode:
     score: Score | None = None
     submissions: Sequence[Score] = ()
     certain: bool = True
+    termination: Termination = "agent_exit"
     rewards: dict[int, float] = field(default_factory=dict)
     state: Any = field(default_factory=lambda: {"balance": "SEALED-STATE"})
     flags: Sequence[str] = ()
@@ -127,7 +136,7 @@ def play(folder: RunFolder, slot: PlannedEpisode, story: Episode, attempt: int =
     calls = folder.recording.recorded_calls(episode)
     messages = align(slot.prompt, story.transcript, calls, system=slot.system)
     end = EpisodeEnd(
-        termination="agent_exit",
+        termination=story.termination,
         invalid=story.invalid,
         exit_code=0,
         answer=story.answer,

@@ -31,6 +31,17 @@ def print_scores(histories: Sequence[dict[str, Any]]) -> None:
         scores = [_cell(rows, name) for name in ("partial", "strict") for rows in (base, best)]
         table.add_row(*(Text(sanitize_line(cell)) for cell in (split, group, *counts, *scores)))
     print_wide(table, lambda: _print_stacked(histories))
+    for history in histories:
+        _print_cut_short(history)
+
+
+def _print_cut_short(history: dict[str, Any]) -> None:
+    """Say how many episodes the time limit, or something else, ended: a busy machine lowers scores."""
+    for model in ("base", "best"):
+        for split in MEASURED:
+            found = history[model].get(split, {})
+            for end, count in found.get("cut_short", {}).items():
+                click.echo(f"{model} on {split}: {count} of {found['episodes']} episodes ended by {end}")
 
 
 def _print_stacked(histories: Sequence[dict[str, Any]]) -> None:

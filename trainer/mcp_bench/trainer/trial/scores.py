@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
+from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
@@ -58,8 +59,11 @@ def flips(before: str, after: str) -> dict[str, Any]:
 
 
 def _scores(run: str, episodes: Sequence[StoredEpisode]) -> dict[str, Any]:
-    families = _each(episodes, _family)
-    return {"run": run, **_row(summarise(episodes, ())), "families": families}
+    """Return the scores; `cut_short` counts valid episodes that the agent did not end, by what ended them."""
+    total = summarise(episodes, ())
+    ends = total[0]["terminations"] if total else {}
+    cut_short = {end: count for end, count in ends.items() if end not in NORMAL_ENDS}
+    return {"run": run, **_row(total), "cut_short": cut_short, "families": _each(episodes, _family)}
 
 
 def episodes_of(run: str) -> list[StoredEpisode]:
