@@ -27,7 +27,7 @@ pytestmark = pytest.mark.component
 
 Invoke = Callable[..., Result]
 BY_OPTION = (export, merge, regrade, report, scan, show, verify)
-BY_ARGUMENT = (annotate, delete, merge, regrade, scan, show, verify)
+BY_ARGUMENT = (annotate, delete, merge, regrade, report, scan, show, verify)
 
 
 def runs() -> list[str]:
@@ -76,7 +76,7 @@ def test_what_is_chosen(invoke: Invoke, tmp_path: Path) -> None:
         return [row["agent"] for row in json.loads(invoke(report, *options, "--json").stdout)]
 
     assert agents() == agents("--run", first, "--run", second) == ["one", "two"]
-    assert agents("--run", "run_0abc1") == ["two"]
+    assert agents("run_0abc1") == agents("--run", "run_0abc1") == ["two"]
     assert agents("--run-tag", "first") == agents("--run-tag", "first", "--run", first) == ["one"]
     for options in (("run_0abc0",), ("--run", "run_0abc0"), ("--run-tag", "first")):
         (verdict,) = json.loads(invoke(verify, *options, "--json").stdout)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mcp_bench.recorder.cli.run_options import NOTHING, run_options
+from mcp_bench.recorder.cli.run_options import NOTHING, run_options, runs_argument
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
@@ -31,7 +31,7 @@ EPILOG = """\b
 Examples:
   mcp-bench report
   mcp-bench report --by agent,domain
-  mcp-bench report --run run_01kbf3x9qv2m8t0 --json
+  mcp-bench report run_01kbf3x9qv2m8t0 --json
   mcp-bench report --run-tag baseline
   mcp-bench report --compare codex claude-code
   mcp-bench report --compare agent=chat,model=base agent=chat,model=tuned
@@ -43,6 +43,7 @@ Examples:
 
 
 @click.command(epilog=EPILOG)
+@runs_argument
 @run_options
 @click.option(
     "--matrix",
@@ -85,6 +86,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON document.")
 def report(
+    named: tuple[str, ...],
     runs: tuple[str, ...],
     run_tags: tuple[str, ...],
     matrix: str | None,
@@ -97,8 +99,9 @@ def report(
 ) -> None:
     """Show scores with intervals, time, tokens and cost.
 
-    A line above the table has what all rows share; columns without any value are left out. `time` is the mean
-    of valid episodes, `per solved` the cost divided by the number of strictly solved episodes.
+    They are those of the named runs, or of all. A line above the table has what all rows share; columns
+    without any value are left out. `time` is the mean of valid episodes, `per solved` the cost divided by the
+    number of strictly solved episodes.
 
     The 95 % intervals are a bootstrap over tasks. Invalid episodes are counted separately; `inv. as 0` shows
     the partial and strict scores with invalid episodes as failures. If most tasks have k attempts, `pass@k`
@@ -124,8 +127,7 @@ def report(
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.servers.terminal.sanitize import sanitize
 
-    if matrix is not None:
-        runs = (*runs, *runs_of_matrix(matrix))
+    runs = (*named, *runs, *(() if matrix is None else runs_of_matrix(matrix)))
     if viewer is not None and html is None:
         raise WrongUseError("--view-url makes links in a page: say --html FILE, too")
     if viewer is not None and loop is not None and not (runs or run_tags or compare):
