@@ -24,15 +24,22 @@ def measured(model: str, *stories: Episode) -> dict[str, Any]:
     return {"model": model, "dev": scores_by_group(run.id, [])}
 
 
-def shown(folder: Path, base: dict[str, Any], best: dict[str, Any]) -> list[str]:
+def cut_short(*folders: Path) -> list[str]:
+    """Return the lines about it below the table of some loops."""
+    options = [word for folder in folders for word in ("--show", str(folder))]
+    result = CliRunner().invoke(loop, options, catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [line for line in result.stdout.splitlines() if "ended by" in line]
+
+
+def finished(folder: Path, base: dict[str, Any], best: dict[str, Any]) -> Path:
+    """Write the folder of a finished loop."""
     folder.mkdir()
     written = LoopFolder(folder)
     facts: dict[str, Any] = {"benchmark": "saasworld", "train": ["a"], "dev": ["b"], "test": ["c"]}
     written.make(LoopSettings(recipe="tiny-cpu", turns=1, teacher="oracle", **facts))
     written.end({"base": base, "turns": [], "best": best})
-    result = CliRunner().invoke(loop, ["--show", str(folder)], catch_exceptions=False)
-    assert result.exit_code == 0, result.output
-    return result.stdout.splitlines()
+    return folder
 
 
 def test_episodes_that_were_cut_short_are_counted(tmp_path: Path) -> None:
@@ -40,11 +47,12 @@ def test_episodes_that_were_cut_short_are_counted(tmp_path: Path) -> None:
     invalid = Episode(partial=None, invalid="endpoint_error", termination="timeout", calls=())
     done = Episode(partial=1.0)
     base, best = measured("base", done, done, invalid), measured("best", late, done, late)
-    lines = [line for line in shown(tmp_path / "loop", base, best) if "ended by" in line]
-    assert lines == ["best on dev: 2 of 3 episodes ended by timeout"]
+    one, two = (finished(tmp_path / name, base, best) for name in ("one", "two"))
+    assert cut_short(one) == ["best on dev: 2 of 3 episodes ended by timeout"]
+    assert cut_short(one, two) == ["best on dev: 4 of 6 episodes ended by timeout"]
 
 
-def test_a_table_of_before_they_were_counted(tmp_path: Path) -> None:
+def test_a_loop_that_did_not_count_them_yet(tmp_path: Path) -> None:
     found = measured("base", Episode(partial=0.0, termination="timeout"))
     del found["dev"]["cut_short"]
-    assert not any("ended by" in line for line in shown(tmp_path / "loop", found, found))
+    assert cut_short(finished(tmp_path / "loop", found, found)) == []

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.score_table import share
-from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.comparison import FACTS, how_conditions_differ
+from mcp_bench.recorder.scores.totals import cut_short
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 
@@ -77,10 +77,8 @@ def _score(found: dict[str, Any]) -> str:
 
 
 def _counts(side: dict[str, Any]) -> str:
-    badly = {end: count for end, count in side["terminations"].items() if end not in NORMAL_ENDS}
-    trouble = [
-        f"{count} {sanitize_line(reason)}" for reason, count in (side["invalid_reasons"] | badly).items()
-    ]
+    badly = side["invalid_reasons"] | cut_short(side)
+    trouble = [f"{count} {sanitize_line(reason)}" for reason, count in badly.items()]
     counts = [f"{side['episodes']} episodes", f"{side['tasks']} tasks", f"{side['invalid']} invalid"]
     return ", ".join([*counts, f"{side['tool_calls']} calls", f"{side['failed_calls']} failed", *trouble])
 

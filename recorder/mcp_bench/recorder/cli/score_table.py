@@ -15,9 +15,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions
 from mcp_bench.recorder.scores.scores import measured_score, usual_attempts
+from mcp_bench.recorder.scores.totals import cut_short
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 Row = dict[str, Any]
@@ -172,7 +172,7 @@ def _tries(row: Row) -> str:
 
 def _trouble(row: Row) -> str:
     """Return counts of invalid reasons, of abnormal ends of valid episodes, and of tainted episodes."""
-    badly = {end: count for end, count in row["terminations"].items() if end not in NORMAL_ENDS}
+    badly = cut_short(row)
     badly |= {"tainted": row["tainted"]} if row["tainted"] else {}
     badly |= {f"graded despite {reason}": count for reason, count in row["claims"].items()}
     return ", ".join(f"{count} {reason}" for reason, count in (row["invalid_reasons"] | badly).items())

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.grading import Measure, Score
@@ -187,6 +188,11 @@ class Totals:
             "tool_calls": self.calls,
             "failed_calls": self.failed_calls,
         }
+
+
+def cut_short(row: dict[str, Any]) -> dict[str, int]:
+    """Return how many valid episodes of a report row neither the agent nor the world ended, by what did."""
+    return {end: count for end, count in row["terminations"].items() if end not in NORMAL_ENDS}
 
 
 def finished(episode: StoredEpisode) -> bool:

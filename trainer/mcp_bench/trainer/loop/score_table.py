@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from statistics import fmean
 from typing import Any
@@ -31,17 +32,21 @@ def print_scores(histories: Sequence[dict[str, Any]]) -> None:
         scores = [_cell(rows, name) for name in ("partial", "strict") for rows in (base, best)]
         table.add_row(*(Text(sanitize_line(cell)) for cell in (split, group, *counts, *scores)))
     print_wide(table, lambda: _print_stacked(histories))
-    for history in histories:
-        _print_cut_short(history)
+    _print_cut_short(histories)
 
 
-def _print_cut_short(history: dict[str, Any]) -> None:
+def _print_cut_short(histories: Sequence[dict[str, Any]]) -> None:
     """Say how many episodes the time limit, or something else, ended: a busy machine lowers scores."""
     for model in ("base", "best"):
         for split in MEASURED:
-            found = history[model].get(split, {})
-            for end, count in found.get("cut_short", {}).items():
-                click.echo(f"{model} on {split}: {count} of {found['episodes']} episodes ended by {end}")
+            found = [history[model][split] for history in histories if split in history[model]]
+            episodes = sum(one["episodes"] for one in found)
+            ends = Counter[str]()
+            for one in found:
+                ends.update(one.get("cut_short", {}))  # older loops did not count
+            for end, count in ends.items():
+                text = f"{model} on {split}: {count} of {episodes} episodes ended by {end}"
+                click.echo(sanitize_line(text))
 
 
 def _print_stacked(histories: Sequence[dict[str, Any]]) -> None:

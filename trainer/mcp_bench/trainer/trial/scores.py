@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any
 
-from mcp_bench.recorder.records import NORMAL_ENDS
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import compare
 from mcp_bench.recorder.scores.scores import stored_episodes, summarise
 from mcp_bench.recorder.scores.task_names import family, level
-from mcp_bench.recorder.scores.totals import finished
+from mcp_bench.recorder.scores.totals import cut_short, finished
 from mcp_bench.servers.errors import BenchError
 
 MEASURED = ("dev", "test")
@@ -59,11 +58,13 @@ def flips(before: str, after: str) -> dict[str, Any]:
 
 
 def _scores(run: str, episodes: Sequence[StoredEpisode]) -> dict[str, Any]:
-    """Return the scores; `cut_short` counts valid episodes that the agent did not end, by what ended them."""
-    total = summarise(episodes, ())
-    ends = total[0]["terminations"] if total else {}
-    cut_short = {end: count for end, count in ends.items() if end not in NORMAL_ENDS}
-    return {"run": run, **_row(total), "cut_short": cut_short, "families": _each(episodes, _family)}
+    rows = summarise(episodes, ())
+    return {
+        "run": run,
+        **_row(rows),
+        "cut_short": cut_short(rows[0]) if rows else {},
+        "families": _each(episodes, _family),
+    }
 
 
 def episodes_of(run: str) -> list[StoredEpisode]:
