@@ -13,7 +13,7 @@ import pytest
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.ablation.start import begun
-from mcp_bench.trainer.folders import fresh, locked
+from mcp_bench.trainer.folders import fresh, locked, store_settings
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.rl.folder import RLFolder
@@ -62,11 +62,33 @@ def test_settings_that_cannot_be_read_are_named(
 
 
 @pytest.mark.parametrize(
+    ("url", "private"),
+    [
+        ("http://127.0.0.1:8000/v1", False),
+        ("http://me:secret@127.0.0.1/v1", True),
+        ("https://127.0.0.1/v1?key=secret", True),
+    ],
+)
+def test_settings_with_a_login_are_private(url: str, private: bool, tmp_path: Path) -> None:
+    """Wherever the URL is: in a field of its own, or in an option that is passed on."""
+    for place in (
+        {"base_url": url},
+        {"record_options": ["--user-base-url", url]},
+        {"x": [f"--a-base-url={url}"]},
+    ):
+        store_settings(tmp_path / "settings.json", place)
+        mode = (tmp_path / "settings.json").stat().st_mode & 0o777
+        assert (mode == 0o600) == private
+        (tmp_path / "settings.json").unlink()
+
+
+@pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["improve", "missing", "--show"], "improve.json is missing"),
         (["improve", "new", "--dev", "2", "--feedback-agent", "noop"], "--dev has 2 tasks"),
         (["loop", "--recipe", "tiny-cpu", "--dev", "missing"], "--dev missing: neither a number"),
+        (["loop", "--recipe", "tiny-cpu", "--dev", "an.id.0\n" * 50], "--dev an.id.0 an.id.0 an.id.0"),
     ],
 )
 def test_a_mistake_is_said_before_torch_is_imported(

@@ -171,12 +171,30 @@ def test_a_doubtful_score_on_test_is_kept_and_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("bench_home")
-def test_settings_with_a_login_are_private(tmp_path: Path) -> None:
+def test_invalid_episodes_are_attempted_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed again, it does not; and where the second attempt is stopped, the first one is still there."""
+    run, _ = record([(planned("t"), Episode(partial=None, invalid="world_failed"))])
     folder = ImproveFolder(tmp_path)
-    for url, mode in (("http://me:secret@127.0.0.1/v1", 0o600), ("http://127.0.0.1/v1", None)):
-        folder.settings.unlink(missing_ok=True)
-        folder.store(replace(SETTINGS, base_url=url))
-        assert (folder.settings.stat().st_mode & 0o777 == 0o600) == (mode is not None)
+    stored = folder.arm(Arm()) / "train-0.json"
+    stored.write_text(json.dumps({"run": run.id}))
+    asked: list[object] = []
+
+    def again(*_: object, **__: object) -> str:
+        asked.append(None)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return run.id
+
+    monkeypatch.setattr(recordings_module, "record", again)
+    folder.store(SETTINGS)
+    used = Recordings(folder, SETTINGS)
+    with pytest.raises(KeyboardInterrupt):
+        used.attempt_invalid(Arm(), "train")
+    assert json.loads(stored.read_text()) == {"run": run.id}
+    for _ in range(2):
+        used.attempt_invalid(Arm(), "train")
+    assert len(asked) == 2
+    assert used.of(Arm(), "train")["run"] == run.id
 
 
 @pytest.mark.usefixtures("bench_home")

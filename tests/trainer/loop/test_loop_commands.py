@@ -151,6 +151,33 @@ def test_recording_options_reach_a_run_and_its_resumption(
     assert f"$ mcp-bench record --resume {taught} --jobs 2 --ray --json" in capfd.readouterr().err
 
 
+@pytest.mark.parametrize("written", ["--user-base-url {}", "--user-base-url={}"])
+def test_a_resumed_step_still_has_the_login_of_a_role(
+    written: str, tmp_path: Path, bench_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run stores none, and its options are not given again."""
+    monkeypatch.setenv("MCP_BENCH_USER_BASE_URL", "")
+    url = "http://me:se=cret@127.0.0.1/v1"
+    record(
+        tmp_path / "begun",
+        ["--agent", "oracle", *written.format(url).split()],
+        run_command=lambda *_, **__: {"run": "run_1", "stopped": False},
+    )
+    assert os.environ["MCP_BENCH_USER_BASE_URL"] == url
+
+
+def test_a_step_is_shown_without_logins(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(commands, "MODULE", ("-c", "pass"))
+    url = "http://me:secret@127.0.0.1/v1?key=secret"
+    run(["record", "--base-url", url, "--user-base-url", url, f"--judge-base-url={url}", "--seed", "1"])
+    assert capfd.readouterr().err.startswith(
+        "$ mcp-bench record --base-url http://127.0.0.1/v1 --user-base-url http://127.0.0.1/v1 "
+        "--judge-base-url=http://127.0.0.1/v1 --seed 1\n"
+    )
+
+
 @pytest.mark.parametrize(
     ("begun", "says"), [(True, "the training diverged"), (False, "too little to learn from")]
 )

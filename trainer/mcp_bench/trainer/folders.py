@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
 
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
@@ -60,9 +62,12 @@ def refuse_used(out: Path | None) -> None:
         raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
 
 
-def settings_text(settings: object) -> str:
-    """Return settings as they are stored."""
-    return TypeAdapter(type(settings)).dump_json(settings, indent=1).decode() + "\n"
+def store_settings(path: Path, settings: object) -> None:
+    """Store settings. Only this user can read the file if a URL in it has a login or a key."""
+    text = TypeAdapter(type(settings)).dump_json(settings, indent=1).decode() + "\n"
+    urls = filter(is_http_url, re.findall(r"https?://[^\s\"]+", text))
+    private = any(url != without_secrets(url) for url in urls)
+    write_atomic(path, text, 0o600 if private else None)
 
 
 def stored_settings(path: Path, kind: type[Settings], noun: str) -> Settings:
@@ -115,9 +120,14 @@ def once(path: Path, work: Callable[[], Outcome]) -> Outcome:
     found = read_step(path)
     if found is None:
         found = work()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(found, indent=1) + "\n")
+        store_step(path, found)
     return found
+
+
+def store_step(path: Path, result: Outcome) -> None:
+    """Store the result of a step, in place of an earlier one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, json.dumps(result, indent=1) + "\n")
 
 
 def read_step(path: Path) -> Outcome | None:

@@ -15,7 +15,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
 from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
-from mcp_bench.trainer.folders import locked, new_folder, refuse_used, settings_text, stored_settings
+from mcp_bench.trainer.folders import locked, new_folder, refuse_used, store_settings, stored_settings
 from mcp_bench.trainer.trial.recipe import trial_recipe
 from mcp_bench.trainer.trial.tasks import check_named, task_ids
 
@@ -52,7 +52,7 @@ def begin(
     settings = replace(settings, dev=dev)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
-    write_atomic(folder / SETTINGS, settings_text(settings))
+    store_settings(folder / SETTINGS, settings)
     return folder, settings
 
 

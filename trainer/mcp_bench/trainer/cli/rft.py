@@ -56,7 +56,7 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
         return
     if choices["recipe"] is None or not runs:
         raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and a --run, or use --resume")
-    out: Path = choices["out"] or new_folder(choices["recipe"])
+    out: Path = (choices["out"] or new_folder(choices["recipe"])).absolute()  # `.` has no name
     data = out.with_name(f"{out.name}.jsonl")
     if data.exists() or (out.is_dir() and any(out.iterdir())):
         raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")

@@ -21,10 +21,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import Outcome, once, read_step, settings_text, stored_settings
+from mcp_bench.trainer.folders import Outcome, once, read_step, store_settings, stored_settings
 from mcp_bench.trainer.improve.settings import ImproveSettings
 
 
@@ -46,9 +45,7 @@ class ImproveFolder:
         self.recipe = path / "recipe.yaml"
 
     def store(self, settings: ImproveSettings) -> None:
-        urls = filter(None, (settings.base_url, settings.feedback_base_url))
-        private = any(url != without_secrets(url) for url in urls)  # it has a login, or a key
-        write_atomic(self.settings, settings_text(settings), 0o600 if private else None)
+        store_settings(self.settings, settings)
 
     def read(self) -> ImproveSettings:
         """Return the settings.
@@ -80,7 +77,14 @@ class ImproveFolder:
 
     def phase(self, generation: int, name: str, work: Callable[[], Outcome]) -> Outcome:
         """Return the stored result of a phase, or do the work and store its result."""
-        return once(self.generation(generation) / f"{name}.json", work)
+        return once(self._phase(generation, name), work)
+
+    def has(self, generation: int, name: str) -> bool:
+        """Return whether a phase has ended."""
+        return self._phase(generation, name).is_file()
+
+    def _phase(self, generation: int, name: str) -> Path:
+        return self.generation(generation) / f"{name}.json"
 
     def harness(self, number: int) -> Path:
         """Return the folder of a harness; it is missing if there was none at the start."""

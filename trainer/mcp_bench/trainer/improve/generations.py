@@ -106,8 +106,9 @@ class _Generations:
         choice = choose(settings.policy, past, kinds=left, seed=settings.seed)
         runs: list[str] = []
         if choice == "train" or (choice in ("any", "harness") and not settings.candidates):
-            self.report(f"generation {number}: recording {best} on train")
-            self.recorded(best, "train")
+            if not self.folder.has(number, "proposal"):  # it was made from the recording as it is
+                self.report(f"generation {number}: recording {best} on train")
+                self.recorded(best, "train")
             arms = dict.fromkeys([Arm(), *(Arm(**one["arm"]) for one in earlier if one["promoted"])])
             runs = [self.recordings.of(arm, "train")["run"] for arm in arms]
         given = {

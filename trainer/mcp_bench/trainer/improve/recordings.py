@@ -15,7 +15,7 @@ from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.totals import finished
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.trainer.folders import Outcome, once, read_step
+from mcp_bench.trainer.folders import Outcome, once, store_step
 from mcp_bench.trainer.improve.folder import Arm, ImproveFolder
 from mcp_bench.trainer.improve.measured import Graded
 from mcp_bench.trainer.improve.settings import ImproveSettings
@@ -73,16 +73,16 @@ class Recordings:
             self._path(arm, what, number).unlink(missing_ok=True)  # it is not there if it was stopped
 
     def attempt_invalid(self, arm: Arm, what: str) -> None:
-        """Attempt invalid episodes of a recording again, if the budget suffices. Else it stays as it is."""
+        """Attempt invalid episodes of a recording again, once. It stays as it is if the budget is spent.
+
+        Its result says so: a later generation, or the same one after an interruption, does not do it again.
+        """
         path = self._path(arm, what, 0)
-        before = read_step(path)
-        self.retry(arm, what, 1)
-        try:
-            self.of(arm, what)
-        except BudgetSpentError:
-            if before is None:
-                raise
-            once(path, lambda: before)
+        if self.of(arm, what).get("attempted_again"):
+            return
+        with suppress(BudgetSpentError):
+            found = self._record(arm, what, 0, path.with_suffix(".begun"))
+            store_step(path, {**found, "attempted_again": True})
 
     def again(self, arm: Arm, what: str, numbers: int) -> None:
         """Let the next call of `of` attempt invalid episodes again, and all where others are doubtful.

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.folders import Outcome, once, read_step, settings_text, stored_settings
+from mcp_bench.trainer.folders import Outcome, once, read_step, store_settings, stored_settings
 from mcp_bench.trainer.loop.settings import LoopSettings
 
 
@@ -29,7 +29,7 @@ class LoopFolder:
 
     def make(self, settings: LoopSettings) -> None:
         """Store the settings of a new loop."""
-        write_atomic(self.settings, settings_text(settings))
+        store_settings(self.settings, settings)
 
     def read(self) -> LoopSettings:
         """Return the settings of the loop.

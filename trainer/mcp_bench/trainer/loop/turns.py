@@ -55,7 +55,7 @@ def _run(folder: LoopFolder, settings: LoopSettings, report: Report) -> dict[str
         if since >= settings.patience:
             report(f"Stopping: no promotion in {since} turns")
             break
-        if best["dev"]["strict"] == 1.0:
+        if best["dev"]["strict_invalid_as_0"] == 1.0:
             report("Stopping: every dev task is solved")
             break
     history = {"base": start, "turns": turns, "best": best}

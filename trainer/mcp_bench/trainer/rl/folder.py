@@ -24,7 +24,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.trainer.folders import settings_text, stored_settings
+from mcp_bench.trainer.folders import store_settings, stored_settings
 from mcp_bench.trainer.methods import Learning
 
 KEPT = 2
@@ -87,7 +87,7 @@ class RLFolder:
     def make(self, settings: RunSettings, recipe: str) -> None:
         """Store what a new run was asked for."""
         self.recipe.write_text(recipe, encoding="utf-8")
-        write_atomic(self.settings, settings_text(settings))
+        store_settings(self.settings, settings)
 
     def step(self, number: int) -> Path:
         """Return the folder of a step."""

@@ -124,7 +124,7 @@ def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:
 
 
 def _shown(arguments: Sequence[str]) -> str:
-    """Return a command for display, with its tasks replaced by their number, without prompt and login."""
+    """Return a command for display, with its tasks replaced by their number, without prompt and logins."""
     words, tasks = [], 0
     rest = iter(arguments)
     for word in rest:
@@ -134,9 +134,14 @@ def _shown(arguments: Sequence[str]) -> str:
         elif word == "--prompt":
             next(rest)
             words += [word, "..."]
-        elif word == "--base-url":
-            url = next(rest)
-            words += [word, without_secrets(url) if is_http_url(url) else url]
+        elif word.endswith("-base-url"):
+            words += [word, _address(next(rest, ""))]
+        elif (option := word.partition("="))[0].endswith("-base-url"):
+            words.append(f"{option[0]}={_address(option[2])}")
         else:
             words.append(word)
     return sanitize_line(" ".join([*words, *([f"--task ... ({tasks} tasks)"] if tasks else [])]))
+
+
+def _address(url: str) -> str:
+    return without_secrets(url) if is_http_url(url) else url

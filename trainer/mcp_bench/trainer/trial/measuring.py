@@ -28,8 +28,8 @@ def tasks(benchmark: str, ids: Sequence[str], jobs: int) -> list[str]:
 
 
 def model_name(text: str) -> str:
-    """Return a model name that every server accepts."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._")
+    """Return a model name that every server accepts; `model` for a text without Latin letters or digits."""
+    return re.sub(r"[^A-Za-z0-9._-]+", "-", text).strip("-._") or "model"
 
 
 class Endpoint(list[str]):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
@@ -10,10 +11,12 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
+from mcp_bench.bridge.roles.models import url_variable
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.needs import ROLES
 from mcp_bench.trainer.trial.commands import StepFailedError, run
 
 RAY = "--ray"
@@ -65,6 +68,7 @@ def record(
     if "--run-tag" not in arguments and (tag := json.loads(marker.read_text()).get("tag")):
         arguments = [*arguments, "--run-tag", tag]
     ours = [name for name in begun if _is_of(name, arguments)]
+    _keep_logins(arguments)
     again = [word for flag in AGAIN for word in given(arguments, flag)]
     again += [RAY] if RAY in arguments else []
     command = ["record", "--resume", ours[0], *again] if len(ours) == 1 else ["record", *arguments]
@@ -74,6 +78,13 @@ def record(
     if document["stopped"]:
         raise RunStoppedError(document["stopped_by"])
     return str(document["run"])
+
+
+def _keep_logins(arguments: Sequence[str]) -> None:
+    """Keep the endpoints of roles for a resumed run: it has no options for them, and stores no login."""
+    for role in ROLES:
+        if words := given(arguments, f"--{role}-base-url"):
+            os.environ[url_variable(role)] = words[1] if words[1:] else words[0].partition("=")[2]
 
 
 def begun_since(marker: Path) -> set[str]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
+from os.path import exists, isfile
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 from mcp_bench.servers.contracts import Benchmark
@@ -32,7 +34,8 @@ def check_named(wanted: str | int | Path | Sequence[str], option: str) -> None:
     Raises:
         WrongUseError: it has neither.
     """
-    if isinstance(wanted, str | Path) and (not Path(wanted).exists() or Path(wanted).is_file()):
+    # Path's own methods raise for a text that is too long for a name
+    if isinstance(wanted, str | Path) and (not exists(wanted) or isfile(wanted)):  # noqa: PTH110, PTH113
         _listed(wanted, option)
 
 
@@ -48,9 +51,11 @@ def _listed(wanted: str | int | Path | Sequence[str], option: str) -> list[str] 
         return None
     try:
         return Path(str(wanted)).read_text(encoding="utf-8").split()
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: not UTF-8, or no path at all
+        said = error.strerror if isinstance(error, OSError) else error
+        named = shorten(str(wanted), 80, placeholder=" ...")
         raise WrongUseError(
-            f"{option} {wanted}: neither a number of tasks nor a readable file of ids ({error})"
+            f"{option} {named}: neither a number of tasks nor a readable file of ids ({said})"
         ) from error
 
 
