@@ -221,6 +221,7 @@ def test_a_broken_file_leaves_nothing(cache: Path, tmp_path: Path) -> None:
         (["x.gguf", "--name", "../x"], "invalid name '../x'"),
         (["org--model.gguf"], "invalid name 'org--model'"),  # it would share the folder of org/model
         (["a/b/c"], "no Hub name"),
+        (["a" * 300], "File name too long"),
         (["--name", "x"], "name what to fetch"),
         (["x", "--remove", "y"], "--remove stands alone"),
     ],

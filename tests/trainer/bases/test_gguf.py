@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 from dataclasses import replace
 from functools import cache
@@ -20,6 +21,7 @@ from mcp_bench.trainer.gguf.architectures import LLAMA, needed
 from mcp_bench.trainer.gguf.read import BrokenGgufError, read_gguf, summary
 from mcp_bench.trainer.gguf.tokenizer import GgufTokenizer, from_folder, to_transformers
 from mcp_bench.trainer.gguf.write import write_gguf
+from tests.support.full_disk import full_disk
 from tests.support.training.byte_tokenizers import byte_tokenizer
 from tests.support.training.tiny_llama import tiny_llama, tiny_llama_folder, tiny_tokenizer
 
@@ -290,20 +292,23 @@ def test_an_existing_file_is_kept_unless_asked(folder: Path, tmp_path: Path) -> 
 
 
 def test_a_full_disk_leaves_nothing(folder: Path, tmp_path: Path) -> None:
-    """A limit on the size of files fails like a full disk, with another number."""
-    import resource
-    import signal
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, hard))
-    try:
+    with full_disk(50_000):
         result = export(folder, "--gguf", tmp_path / "out.gguf")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        signal.signal(signal.SIGXFSZ, before)
     assert isinstance(result.exception, BenchError) and "cannot write" in str(result.exception)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["tiny"]
+
+
+def test_two_commands_do_not_write_one_file(folder: Path, tmp_path: Path) -> None:
+    out, unfinished = tmp_path / "out.gguf", tmp_path / ".out.gguf.new"
+    with unfinished.open("wb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        other.write(b"half of it")
+        other.flush()
+        result = export(folder, "--gguf", out)
+        assert isinstance(result.exception, BenchError) and "another process writes" in str(result.exception)
+        assert unfinished.read_bytes() == b"half of it" and not out.exists()
+    assert export(folder, "--gguf", out).exit_code == 0  # what a killed process left is no obstacle
+    assert out.read_bytes() == written_bytes(folder) and not unfinished.exists()
 
 
 @cache

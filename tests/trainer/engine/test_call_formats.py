@@ -254,6 +254,7 @@ NULL = {"type": "null"}
         ({"oneOf": [{"const": "low"}, {"const": "high"}]}, ["low", "high"]),
         ({"allOf": [{"$ref": "#/$defs/Level"}], "description": "D."}, ["high"]),
         ({"enum": ["low", 7, None]}, ["low", 7, None]),
+        ({"const": 5}, [5]),
         ({"enum": ["", "low"]}, ["", "low"]),
         ({"anyOf": [LEVEL, {"type": "integer"}]}, ["low", 7]),
     ],
@@ -269,6 +270,21 @@ def test_choices_are_held_wherever_the_schema_has_them(
         accept(tokenizer, Constraint(grammars, tools, required=True), answer, ends[-1])
     with pytest.raises(AssertionError, match="'z'"):
         accept(tokenizer, Constraint(grammars, tools, required=True), tagged(name, {"a": "zzz"}), ends[-1])
+
+
+def test_a_string_ends_where_it_is_read_to_end() -> None:
+    """A model that leaves out the line break before the end of a string is still held to the schema."""
+    tokenizer, parser, grammars, ends = family("qwen3.5")
+    tools = find_tool({"properties": {"q": {"type": "string"}, "n": {"type": "integer"}}})
+    opening, _, closing = TAGGED["qwen3.5"]
+    for q in ("a", "", "a\n\n", "1 < 2 </p>"):
+        answer = f"{opening}<parameter=q>\n{q}</parameter>\n<parameter=n>\n5\n</parameter>\n{closing}"
+        assert parser.parse(answer, tools).calls == (Call("find", {"q": q.removesuffix("\n"), "n": 5}),)
+        accept(tokenizer, Constraint(grammars, tools, required=True), answer, ends[-1])
+    for rest in ("\n<parameter=n>\nmany", "\n<parameter=nonsense>\n1", " here"):
+        answer = f"{opening}<parameter=q>\na</parameter>{rest}\n</parameter>\n{closing}"
+        with pytest.raises(AssertionError, match="</parameter>"):
+            accept(tokenizer, Constraint(grammars, tools, required=True), answer, ends[-1])
 
 
 @pytest.mark.parametrize("required", [False, True])

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 from click.testing import CliRunner
 from openai import BadRequestError, NotFoundError, OpenAI
+from starlette.testclient import TestClient
 
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
 from mcp_bench.trainer.cli.serve_model import serve_model
 from mcp_bench.trainer.gguf.write import write_gguf
 from mcp_bench.trainer.serving import Server, llama_cpp, serve
+from mcp_bench.trainer.serving.llama_cpp_server import application
 from tests.support.requirements import needs
 from tests.support.training.byte_tokenizers import CHATML
 from tests.support.training.tiny_checkpoints import QUESTION, QWEN3_CALL, TOOLS, learn, save
@@ -126,6 +129,48 @@ def test_abandoned_requests_leave_room_for_others(tmp_path: Path) -> None:
 
 
 @served
+def application_of(llama: Callable[[httpx2.Request], httpx2.Response]) -> TestClient:
+    """Return a client of our application. In place of llama.cpp, a function answers."""
+    model = httpx2.AsyncClient(base_url="http://llama", transport=httpx2.MockTransport(llama))
+    return TestClient(application(model, "tiny"))
+
+
+def test_a_stream_is_divided_at_line_breaks_only() -> None:
+    """llama.cpp writes the separators of Unicode as they are."""
+    said = "one\u2028two\u2029three\x85four"
+    event = json.dumps({"choices": [{"delta": {"content": said}}]}, ensure_ascii=False)
+
+    def llama(_: httpx2.Request) -> httpx2.Response:
+        content = f"data: {event}\n\ndata: [DONE]\n\n".encode()
+        return httpx2.Response(200, headers={"Content-Type": "text/event-stream"}, content=content)
+
+    answer = application_of(llama).post("/v1/chat/completions", json={"messages": [], "stream": True})
+    first, last = answer.content.decode().removesuffix("\n\n").split("\n\n")
+    assert json.loads(first.removeprefix("data: "))["choices"][0]["delta"]["content"] == said
+    assert last == "data: [DONE]"
+
+
+@pytest.mark.parametrize("body", [b'{"messages": ["\\ud83d"]}', b'{"top_p": NaN}', b'{"messages": []}'])
+def test_a_request_reaches_llama_cpp_as_it_is(body: bytes) -> None:
+    """Not all that can be read can be written again."""
+    got: list[bytes] = []
+
+    def llama(request: httpx2.Request) -> httpx2.Response:
+        got.append(request.content)
+        return httpx2.Response(400, json={"error": {"message": "no"}})
+
+    answer = application_of(llama).post("/v1/chat/completions", content=body)
+    assert (answer.status_code, answer.json(), got) == (400, {"error": {"message": "no"}}, [body])
+
+
+def test_a_request_that_is_nested_too_deeply_is_refused() -> None:
+    def llama(_: httpx2.Request) -> httpx2.Response:
+        raise AssertionError
+
+    answer = application_of(llama).post("/v1/chat/completions", content=b"[" * 200_000)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (400, "invalid_request_error")
+
+
 def test_an_unknown_parameter_is_named(tmp_path: Path) -> None:
     folder = tiny_llama_folder(tmp_path / "tiny")
     write_gguf(folder, tmp_path / "tiny.gguf")

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.serving import adapter
 from mcp_bench.trainer.serving.adapter import merge_adapter
+from tests.support.full_disk import full_disk
 from tests.support.training.tiny_llama import tiny_llama_folder
 
 pytestmark = pytest.mark.component
@@ -44,6 +46,13 @@ def test_what_one_command_merged_another_one_uses(tuned: Path, monkeypatch: pyte
     merged = merge_adapter(tuned)
     began[0].join(300)
     assert found == [merged] and (merged / "model.safetensors").is_file()
+
+
+def test_a_full_disk_is_named_and_leaves_nothing(tuned: Path) -> None:
+    with full_disk(20_000), pytest.raises(BenchError, match="cannot write the merged model"):
+        merge_adapter(tuned)
+    assert not [path for path in tuned.iterdir() if path.is_dir()]
+    assert merge_adapter(tuned).is_dir()
 
 
 def test_what_a_killed_merge_left_is_deleted(tuned: Path) -> None:

@@ -120,7 +120,7 @@ def tuned(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (QUESTION, QWEN3_CALL),
         (TROUBLE, BROKEN_CALL),
         (trained_history(HISTORY), "Nobody."),
-        (trained_history(FORGOTTEN), "I forgot."),
+        (trained_history(FORGOTTEN), "I <|im_start|>forgot."),  # special tokens have no text
     ]
     assert learn(model, tokenizer, heart, steps=400) < 0.1
     return save(model, tokenizer, tmp_path_factory.mktemp("memory") / "tuned")

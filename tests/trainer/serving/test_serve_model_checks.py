@@ -86,6 +86,12 @@ def test_missing_shards_are_named(checkpoint: Path) -> None:
         read_checkpoint(checkpoint)
 
 
+def test_an_index_of_other_files_does_not_count(checkpoint: Path) -> None:
+    """As on the Hub, where some models are there twice, and only one form is fetched."""
+    (checkpoint / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-1.bin"}}')
+    assert read_checkpoint(checkpoint).folder == checkpoint.resolve()
+
+
 @pytest.mark.parametrize(
     "config",
     [

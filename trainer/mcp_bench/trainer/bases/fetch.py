@@ -18,6 +18,7 @@ from mcp_bench.trainer.bases.places import (
     enough_space,
     find_base,
     folder_of,
+    is_path,
     origin,
     placed,
     stored,
@@ -106,7 +107,7 @@ def _check_revision(folder: Path, revision: str | None) -> None:
 
 
 def _check_hub_name(source: str) -> None:
-    if Path(source).is_dir():
+    if is_path(source) and Path(source).is_dir():
         raise WrongUseError(
             f"{source} is a folder: name it as model.base as it is, nothing has to be fetched"
         )

@@ -15,7 +15,7 @@ from mcp_bench.trainer.bases.places import enough_space
 
 WANTED = ("*.safetensors", "*.json", "*.jinja", "*.model", "*.txt", "LICENSE*", "NOTICE*", "README.md")
 """Files of a model that is trained and served. Others repeat the weights in another form."""
-UNWANTED = ("original/*", "onnx/*", "consolidated*", "*.gguf")
+UNWANTED = ("original/*", "onnx/*", "consolidated*", "*.gguf", "*.bin.index.json")
 
 NOTES = ".cache"
 """Folder in which the Hub's client notes what is complete, and has what is not."""

@@ -37,10 +37,25 @@ def located(name: str) -> str:
     """Return the folder that a name stands for, as text: an existing path (absolute), or a fetched base.
 
     Any other name is returned unchanged, such as one on the Hub.
+
+    Raises:
+        WrongUseError: it is a path that cannot be reached.
     """
-    if Path(name).exists():
+    if is_path(name):
         return str(Path(name).absolute())
     return str(find_base(name) or name)
+
+
+def is_path(name: str) -> bool:
+    """Return whether a file or folder of this name exists.
+
+    Raises:
+        WrongUseError: that cannot be known: a folder may not be entered, or the name is too long.
+    """
+    try:
+        return Path(name).exists()
+    except OSError as error:
+        raise WrongUseError(f"cannot read {name}: {error.strerror}") from error
 
 
 def bases_dir() -> Path:

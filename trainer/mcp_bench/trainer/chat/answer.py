@@ -152,8 +152,9 @@ def _types(schema: object, root: object, followed: set[str]) -> set[str]:
     if isinstance(reference, str) and reference not in followed:
         followed.add(reference)
         found |= _types(referred(reference, root), root, followed)
-    if not found and isinstance(schema.get("enum"), list):
-        found = {"string"} if all(isinstance(one, str) for one in schema["enum"]) else set(_KINDS)
+    choices = [schema["const"]] if "const" in schema else schema.get("enum")
+    if not found and isinstance(choices, list):
+        found = {"string"} if all(isinstance(one, str) for one in choices) else set(_KINDS)
     return found
 
 

@@ -127,7 +127,10 @@ def _value(schema: dict[str, Any], pieces: Pieces, close: str) -> str:
     """Return the expression of an argument's value, with what closes it."""
     forms = _forms(schema, schema, pieces, set())
     if not forms:
-        return pieces.until(close)
+        # a string ends where the parser ends it, at the first mark, with or without a line break before it
+        mark = close.strip()
+        after = close[close.index(mark) + len(mark) :]
+        return " ".join([pieces.until(mark), *([pieces.literal(after)] if after else [])])
     return f"({' | '.join(dict.fromkeys(forms))}) {' '.join(pieces_of(close, pieces, Glm45.marks))}"
 
 

@@ -16,6 +16,7 @@ from mcp_bench.trainer.chat.calls import AnswerParser
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.kept import KeptPrefixes, KeyValues, shared
 from mcp_bench.trainer.engine.sequence import Decoding, Request, choose_next
+from mcp_bench.trainer.templates import special_tokens
 
 CHUNK = 512
 """Prompt tokens that are read between two steps."""
@@ -72,7 +73,7 @@ class Engine(Decoder):
         self._caches, self._tokenizer, self._device = caches, tokenizer, device
         self._ends = frozenset(ends)
         kept = {tokenizer.convert_tokens_to_ids(mark) for mark in parser.marks}
-        self._hidden = frozenset(tokenizer.all_special_ids) - kept
+        self._hidden = frozenset(special_tokens(tokenizer)) - kept
         self._batch = batch
         self._live_bytes = cache_bytes * 2 // 3
         self._kept = KeptPrefixes(cache_bytes // 3)

@@ -5,10 +5,13 @@ One tensor at a time is in memory. The file is renamed into place, so it is alwa
 
 from __future__ import annotations
 
+import fcntl
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from math import prod
+from os.path import samestat
 from pathlib import Path
 from typing import Any
 
@@ -59,15 +62,14 @@ def write_gguf(
 
     Raises:
         WrongUseError: the model or its tokenizer has no form in GGUF, or weights do not fit into float16.
-        BenchError: the file cannot be written.
+        BenchError: the file cannot be written, or another process writes it.
     """
     import gguf
 
     architecture, config = read_configuration(folder)
     tokenizer = from_folder(folder, config.vocab_size)
-    beside = out.with_name(f".{out.name}.new")
     try:
-        with ExitStack() as files:
+        with _alone(out) as beside, ExitStack() as files:
             weights = Weights(folder, architecture, config, files)
             writer = files.enter_context(_writer(beside, architecture.name))
             writer.add_type("model")
@@ -79,14 +81,35 @@ def write_gguf(
             add_hyperparameters(writer, config)
             _add_tokenizer(writer, tokenizer)
             _write(writer, weights, weight_type, on_progress)
-        beside.replace(out)
+            files.close()
+            beside.replace(out)
     except OSError as error:
         raise BenchError(f"cannot write {out}: {error.strerror or error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
     parameters = sum(prod(shape) for shape in weights.shapes.values())
     size = out.stat().st_size
     return Written(str(out), architecture.name, weight_type, len(weights.shapes), parameters, size)
+
+
+@contextmanager
+def _alone(out: Path) -> Iterator[Path]:
+    """Yield the unfinished file beside `out`, which only this process writes, and delete it at the end.
+
+    Raises:
+        BenchError: another process writes it.
+    """
+    beside = out.with_name(f".{out.name}.new")
+    with beside.open("ab") as held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            ours = samestat(beside.stat(), os.fstat(held.fileno()))
+        except (BlockingIOError, FileNotFoundError):
+            ours = False
+        if not ours:  # or it has ended since the file was opened
+            raise BenchError(f"another process writes {out}: wait until it ends")
+        try:
+            yield beside
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager

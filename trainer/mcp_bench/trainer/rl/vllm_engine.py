@@ -38,6 +38,7 @@ from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.serving import Server, serve
 from mcp_bench.trainer.serving.engines import find_engine
 from mcp_bench.trainer.sft.model import save_result
+from mcp_bench.trainer.templates import special_tokens
 
 MODEL = "policy"
 """The server's name for the model."""
@@ -119,7 +120,7 @@ class VllmEngine(Decoder):
         """
         self._loaded, self._folder, self._recipe = loaded, folder, recipe
         kept = {loaded.tokenizer.convert_tokens_to_ids(mark) for mark in loaded.parser.marks}
-        self._hidden = frozenset(loaded.tokenizer.all_special_ids) - kept
+        self._hidden = frozenset(special_tokens(loaded.tokenizer)) - kept
         self._ends = frozenset(loaded.ends)
         self._open = ExitStack()
         self._server: Server | None = None

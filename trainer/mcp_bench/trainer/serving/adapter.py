@@ -29,6 +29,8 @@ def merge_adapter(folder: Path) -> Path:
         WrongUseError: adapter or base model are missing or do not match, or neither has a tokenizer.
         BenchError: the merged model cannot be written.
     """
+    from safetensors import SafetensorError
+
     weights = next((folder / name for name in WEIGHTS if (folder / name).is_file()), None)
     if weights is None:
         raise WrongUseError(
@@ -51,7 +53,7 @@ def merge_adapter(folder: Path) -> Path:
             fcntl.flock(lock, fcntl.LOCK_EX)  # the kernel releases it when this process dies, however it dies
             if _made_from(merged) != digest:  # otherwise another process was faster, and may be loading it
                 _merge(base, folder, tokenizer, digest)
-    except OSError as error:
+    except (OSError, SafetensorError) as error:  # the latter, too, if the disk is full
         raise BenchError(f"cannot write the merged model to {merged}: {error}") from error
     return merged
 

@@ -123,7 +123,8 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _check_weights(folder: Path) -> None:
-    for name in SHARDS:
+    whole = (folder / "model.safetensors").is_file()  # transformers takes it before files of the other form
+    for name in SHARDS[:1] if whole else SHARDS:
         if (folder / name).is_file():
             index = read_json(folder / name).get("weight_map")
             shards = set(index.values()) if isinstance(index, dict) else set()

@@ -33,7 +33,7 @@ SLOTS = 4
 """Conversations that are generated at the same time; further ones wait."""
 SOCKET = "llama.sock"
 """Where llama.cpp listens, relative to the working directory: a socket's path has at most 107 bytes."""
-CHAT, EVENTS = "/v1/chat/completions", "text/event-stream"
+CHAT, EVENTS, JSON = "/v1/chat/completions", "text/event-stream", "application/json"
 
 
 def start(file: Path, tokens: int, settings: list[str], key: str) -> Any:
@@ -87,17 +87,18 @@ def application(llama: AsyncClient, model: str) -> Starlette:
 
     async def chat(request: Request) -> Response:
         try:
-            asked = await request.json()
-        except ValueError as error:
+            body = await request.body()
+            asked = json.loads(body)
+        except (ValueError, RecursionError) as error:
             return _refused(f"the body is not JSON: {error}", 400)
         if not isinstance(asked, dict):
             return _refused("the body is not a JSON object", 400)
         if asked.get("model") not in (None, model):
             return _refused(f"no model {asked['model']!r}: this server has {model!r}", 404)
         try:
-            answer = await _unless_gone(
-                request, llama.send(llama.build_request("POST", CHAT, json=asked), stream=True)
-            )
+            # as it came: not all that can be read, such as half an emoji, can be written again
+            post = llama.build_request("POST", CHAT, content=body, headers={"Content-Type": JSON})
+            answer = await _unless_gone(request, llama.send(post, stream=True))
             if answer is None:
                 return Response()  # to nobody
             if answer.headers.get("content-type", "").startswith(EVENTS):
@@ -147,12 +148,23 @@ class _Stream(StreamingResponse):
 
 
 async def _parts(answer: Answer, model: str) -> AsyncIterator[str]:
-    async for line in answer.aiter_lines():
-        name, _, content = line.partition(": ")
+    async for line in _lines(answer):
+        name, _, content = line.decode().partition(": ")
         if content.startswith("{"):
             content = json.dumps({**json.loads(content), "model": model})
         if content:
             yield f"{name}: {content}\n\n"
+
+
+async def _lines(answer: Answer) -> AsyncIterator[bytes]:
+    """Yield the lines of an answer. Its own `aiter_lines` also divides at U+2028 and the like."""
+    rest = b""
+    async for part in answer.aiter_bytes():
+        *lines, rest = (rest + part).split(b"\n")
+        for line in lines:
+            yield line.removesuffix(b"\r")
+    if rest:
+        yield rest
 
 
 def _refused(message: str, status: int) -> Response:
