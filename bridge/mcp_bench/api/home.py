@@ -186,7 +186,7 @@ class Home:
         compress: str | None = None,
         card: bool = False,
         license_id: str | None = None,
-        jobs: int | None = None,
+        jobs: int = 1,
         force: bool = False,
         images: str | None = None,
         step_weights: Mapping[str, float] | None = None,
@@ -206,7 +206,8 @@ class Home:
             compress: gzip or zstd. By default the ending of `out` decides.
             card: Write a dataset card, README.md, beside it.
             license_id: License to name in the card.
-            jobs: Number of processes. A script that uses several needs `if __name__ == "__main__":`.
+            jobs: Number of processes. A script that uses several runs again in each of them, and therefore
+                needs `if __name__ == "__main__":`.
             force: Overwrite existing files.
             images: For trl: what rows have of an image in a tool's result, its name in the text (`text`, the
                 default), a file in images/ beside `out` (`files`) or its data (`base64`).

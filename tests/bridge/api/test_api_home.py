@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -176,6 +178,21 @@ def test_exports_are_those_of_the_command(home: Home, bench: Bench, tmp_path: Pa
     assert set(manifest.episodes) == {one.id for one in home.episodes(agents="codex") if one.partial}
     with pytest.raises(WrongUseError, match="already exists"):
         home.export(tmp_path / "ours.jsonl", chosen)
+
+
+def test_a_script_that_exports_much_runs_once(home: Home, tmp_path: Path) -> None:
+    """It has no `if __name__ == "__main__":`, which a script with several processes needs."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from mcp_bench.api import Selection, open_home\n"
+        "from mcp_bench.recorder.curation import pipeline\n"
+        "print('recorded', flush=True)\n"
+        "pipeline.MANY, pipeline.PART, pipeline.cores = 2, 1, lambda: 2  # as with 400 episodes, on two cores\n"
+        f"print(open_home({str(home.path)!r}).export('rows.jsonl', Selection(on_leak='allow')).rows)\n"
+    )
+    command = [sys.executable, str(script)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=tmp_path, timeout=100)
+    assert done.stdout.split() == ["recorded", "4"]
 
 
 def test_a_cohort_and_steps_have_any_score_by_default(bench_home: Path, tmp_path: Path) -> None:
