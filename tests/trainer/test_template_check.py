@@ -10,6 +10,15 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from mcp_bench.recorder.formats.trl import Trl
+from mcp_bench.recorder.trajectory import (
+    FunctionCall,
+    FunctionSchema,
+    Message,
+    ToolCall,
+    ToolSchema,
+    Trajectory,
+)
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.data import prepare
@@ -59,6 +68,40 @@ def test_a_model_served_with_its_training_template_passes(name: str, messages: l
     templates = choose_templates(tokenizer, model())
     assert "generation" in templates.training
     check_templates(tokenizer, templates, [Row("x:1", messages, TOOLS)])
+
+
+@pytest.mark.parametrize("name", ["qwen2_5", "gptoss"])
+def test_an_export_with_empty_turns_can_be_rendered(name: str) -> None:
+    call = ToolCall(id="c", function=FunctionCall(name="find"))
+    said = [
+        Message(role="user", content="Who is Ada?"),
+        Message(role="assistant", tool_calls=[call]),
+        Message(role="tool", tool_call_id="c", name="find"),
+        Message(role="assistant"),
+        Message(role="user", content=""),
+        Message(role="assistant"),
+    ]
+    facts = {
+        "benchmark": "b",
+        "task": "t",
+        "split": "train",
+        "domain": "d",
+        "agent": "a",
+        "isolation": "none",
+    }
+    tools = [ToolSchema(function=FunctionSchema(name="find", parameters={"type": "object"}))]
+    exported = Trl().row(Trajectory(id="ep_1", seed=0, messages=said, tools=tools, **facts))
+    assert [message.get("content") for message in exported["messages"]] == [
+        "Who is Ada?",
+        None,
+        "",
+        "",
+        "",
+        "",
+    ]
+    tokenizer = byte_tokenizer(stock(name))
+    templates = choose_templates(tokenizer, model(thinking=False))
+    templates.train_text(tokenizer, Row("x:1", exported["messages"], exported["tools"]))
 
 
 def test_reasoning_needs_a_template_that_renders_it() -> None:

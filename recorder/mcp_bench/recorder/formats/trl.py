@@ -1,7 +1,7 @@
 """TRL's conversational rows: `messages` and `tools`, with arguments as objects.
 
 https://huggingface.co/docs/trl/dataset_formats (tool calling). Keys without a value are left out: chat
-templates test for keys, and some of them print a null as text.
+templates test for keys, and some of them print a null as text. Only beside calls can a text be left out.
 
 With images, the rows are those of a vision data set. TRL recognises it by the key `images`, and fills its
 images into the messages of the user only; a tool's message has its own (`prepare_multimodal_messages` of TRL
@@ -80,9 +80,9 @@ def _message(message: Message) -> dict[str, Any]:
     row: dict[str, Any] = {"role": message.role}
     if message.reasoning:
         row["reasoning_content"] = message.reasoning  # the key that chat templates use
-    # templates expect a tool message to have content, even if it is empty
-    if message.content or message.role == "tool":
-        row["content"] = message.content
+    # templates print the content of every message without calls, even if it is empty
+    if message.content or not message.tool_calls:
+        row["content"] = message.content or ""
     if message.tool_calls:
         row["tool_calls"] = [_call(call) for call in message.tool_calls]
     if message.tool_call_id:
