@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import zstandard
 from click.testing import CliRunner
+from datasets import Dataset
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -101,7 +102,13 @@ BROKEN: list[tuple[object, str]] = [
         "arguments of f is not an object",
     ),
     (
-        {"messages": [call("find", name="Ada", contact_id=None)], "tools": TOOLS},
+        {
+            "messages": [
+                call("find", name="Ada", contact_id=None),
+                call("update", name=None, contact_id="7"),
+            ],
+            "tools": TOOLS,
+        },
         "null arguments of other tools in a call of find (contact_id)",
     ),
 ]
@@ -123,6 +130,29 @@ def test_broken_rows_are_named_by_file_and_line(tmp_path: Path) -> None:
     write(files[0], BROKEN[10][0])
     with pytest.raises(BrokenRowsError, match="null arguments of other tools in a call of find"):
         read_rows(files[:1])
+
+
+def test_rows_that_arrow_wrote_are_named(tmp_path: Path) -> None:
+    rows = [
+        {"messages": [GOOD["messages"][0], call("find", name="Ada")], "tools": TOOLS},
+        {"messages": [GOOD["messages"][0], call("update", contact_id="7")], "tools": TOOLS},
+    ]
+    Dataset.from_list(rows).to_json(tmp_path / "arrow.jsonl")
+    with pytest.raises(
+        BrokenRowsError, match=r"2 broken .*\n.* in the schema of find \(contact_id\): the file"
+    ):
+        read_rows([tmp_path / "arrow.jsonl"])
+
+
+def test_an_agent_may_pass_a_null_of_another_tool(tmp_path: Path) -> None:
+    odd = call("find", name="Ada", contact_id=None)
+    for said in (
+        [odd],
+        [odd, call("find", name="Bob", contact_id=None)],
+        [odd, call("update", contact_id="7")],
+    ):
+        [row] = read_rows([write(tmp_path / "a.jsonl", {"messages": said, "tools": TOOLS})])
+        assert row.messages == said
 
 
 def test_a_parquet_file_is_named_as_one(tmp_path: Path) -> None:

@@ -159,22 +159,31 @@ def _check_message(message: dict[str, Any]) -> None:
 
 
 def _check_filled(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> None:
-    """Detect rows that went through Arrow: null arguments that belong to other tools."""
-    known = {}
+    """Detect rows that went through Arrow: it gives all schemas, and all calls, the keys of all others."""
+    known: dict[str, dict[str, Any]] = {}
     for tool in tools:
         function = tool.get("function", tool)
         parameters = function.get("parameters") if isinstance(function, dict) else None
         properties = parameters.get("properties") if isinstance(parameters, dict) else None
         if isinstance(properties, dict):
-            known[function.get("name")] = set(properties)
+            known[str(function.get("name"))] = properties
+    for name, properties in known.items():
+        if filled := sorted(key for key, schema in properties.items() if schema is None):
+            raise ValueError(_rewritten("the schema", name, filled))
+    functions = [call["function"] for message in messages for call in message.get("tool_calls") or []]
+    alike = len({frozenset(function["arguments"]) for function in functions}) == 1
+    if not alike or len({function["name"] for function in functions}) < 2:
+        return  # the agent itself passed the null: Arrow gives calls of any two tools the same keys
     everywhere = set().union(*known.values())
-    for message in messages:
-        for call in message.get("tool_calls") or []:
-            name, arguments = call["function"]["name"], call["function"]["arguments"]
-            foreign = everywhere - known.get(name, everywhere)
-            filled = sorted(key for key, value in arguments.items() if value is None and key in foreign)
-            if filled:
-                raise ValueError(
-                    f"null arguments of other tools in a call of {name} ({', '.join(filled)}): the file was "
-                    "probably rewritten by Arrow, which adds them. Use the original export"
-                )
+    for function in functions:
+        name, arguments = function["name"], function["arguments"]
+        foreign = everywhere - set(known.get(name, everywhere))
+        if filled := sorted(key for key, value in arguments.items() if value is None and key in foreign):
+            raise ValueError(_rewritten("a call", name, filled))
+
+
+def _rewritten(where: str, name: str, filled: list[str]) -> str:
+    return (
+        f"null arguments of other tools in {where} of {name} ({', '.join(filled)}): the file was probably "
+        "rewritten by Arrow, which adds them. Use the original export"
+    )
