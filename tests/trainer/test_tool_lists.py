@@ -151,11 +151,38 @@ def test_tools_that_say_too_little_stay(tools: list[dict[str, Any]] | None) -> N
 
 
 def test_a_schema_that_is_a_boolean_is_none_with_values() -> None:
-    tool = {"name": "t", "description": "Does it.", "parameters": {"properties": {"any": True}}}
-    (after,) = with_masked_names([Row("f:2", [{"role": "user", "content": "t"}], [tool])], 1, 0)
+    tool = {"name": "t_1", "description": "Does it.", "parameters": {"properties": {"any": True}}}
+    (after,) = with_masked_names([Row("f:2", [{"role": "user", "content": "t_1"}], [tool])], 1, 0)
     assert after.tools
     assert after.tools[0]["parameters"] == tool["parameters"]
-    assert after.messages[0]["content"] == after.tools[0]["name"] != "t"
+    assert after.messages[0]["content"] == after.tools[0]["name"] != "t_1"
+
+
+WORDS = ("look", "bash", "Read", "SQL", "sign-up")
+IDENTIFIERS = ("run_tests", "readFile", "WebSearch", "step2", "page.open")
+
+
+def test_texts_keep_words_and_name_other_tools_anew() -> None:
+    """The moves of a game, the script and the code are no tools; the one that a prompt names is."""
+    listed = " ".join((*WORDS, *IDENTIFIERS))
+    tools = [{"name": name, "description": f"See {listed}."} for name in (*WORDS, *IDENTIFIERS)]
+    said: list[dict[str, Any]] = [
+        {"role": "system", "content": f"Moves: {listed}"},
+        {"role": "user", "content": f"Moves: {listed}"},
+        {"role": "assistant", "content": f"I take {listed}", "reasoning_content": f"Not {listed}"},
+        {"role": "tool", "name": "bash", "content": f"#!/bin/bash {listed}"},
+        {"role": "tool", "name": "bash", "content": f"Unknown: {listed}", "is_error": True},
+    ]
+    (after,) = with_masked_names([Row("f:2", said, tools)], 1, 0)
+    new = dict(zip((*WORDS, *IDENTIFIERS), [tool["name"] for tool in after.tools or []], strict=True))
+    assert not new.keys() & set(new.values())
+    partly = " ".join((*WORDS, *(new[name] for name in IDENTIFIERS)))
+    assert [tool["description"] for tool in after.tools or []] == [f"See {partly}."] * len(new)
+    system, user, assistant, result, error = after.messages
+    assert system["content"] == user["content"] == f"Moves: {partly}"
+    assert (assistant["content"], assistant["reasoning_content"]) == (f"I take {partly}", f"Not {partly}")
+    assert result == {**said[3], "name": new["bash"]}
+    assert error == {**said[4], "name": new["bash"], "content": f"Unknown: {' '.join(new.values())}"}
 
 
 @pytest.mark.parametrize("setting", ["data.tools=sampled", "data.masked_names=0.5"])

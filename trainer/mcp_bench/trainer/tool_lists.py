@@ -70,7 +70,8 @@ def with_masked_names(rows: Sequence[Row], share: float, seed: int) -> list[Row]
 
     A model then cannot know a tool by its name and has to read what it does. This is function masking
     (Hammer, https://arxiv.org/abs/2410.04587). Tools without a description keep their names, and so do
-    arguments. Texts that name a tool, such as errors, name it anew.
+    arguments. Errors name tools anew. So do instructions, answers and descriptions, if the name cannot be a
+    word: a text about moves may well say "look". Other results stay, since later arguments repeat them.
 
     Args:
         rows: the rows; those with the same tools are changed in groups, see `ALIKE`.
@@ -96,6 +97,7 @@ def _renamed(row: Row, draw: random.Random) -> Row:
         return row
     taken = {str(name) for one in functions for name in (one.get("name"), *_properties(one))}
     tools = {one["name"]: _word(draw, taken) for one in functions if one.get("description")}
+    certain = {name: new for name, new in tools.items() if not _may_be_a_word(name)}
     words: dict[str, str] = {}  # of arguments
     arguments: dict[str, dict[str, str]] = {}
     for one in functions:
@@ -106,7 +108,7 @@ def _renamed(row: Row, draw: random.Random) -> Row:
 
     def function(one: dict[str, Any]) -> dict[str, Any]:
         new = arguments[one["name"]]
-        found = {**_named(one, tools), "name": tools.get(one["name"], one["name"])}
+        found = {**_named(one, certain), "name": tools.get(one["name"], one["name"])}
         if new:
             schema = one["parameters"]
             found["parameters"] = {**schema, "properties": _keys(schema["properties"], new)}
@@ -123,10 +125,11 @@ def _renamed(row: Row, draw: random.Random) -> Row:
         }
 
     def message(one: dict[str, Any]) -> dict[str, Any]:
-        found = _named(one, tools)
+        result, error = one.get("role") == "tool", one.get("is_error")
+        found = _named(one, tools if error else {} if result else certain)
         if "name" in one:
             found["name"] = tools.get(one["name"], one["name"])
-            if one.get("is_error"):
+            if error:
                 found = _named(found, arguments.get(one["name"], {}))
         if calls := one.get("tool_calls"):
             found["tool_calls"] = [{**each, "function": call(each["function"])} for each in calls]
@@ -148,6 +151,12 @@ def _properties(function: dict[str, Any]) -> dict[str, Any]:
 def _is_clear(schema: object) -> bool:
     """Return whether it is clear what an argument with this schema is, without its name."""
     return isinstance(schema, dict) and ("enum" in schema or "description" in schema)
+
+
+def _may_be_a_word(name: str) -> bool:
+    """Return whether a text can have this name as a word: it has letters only, and no capitals inside."""
+    letters = name.replace("-", "")  # as in sign-up
+    return letters.isalpha() and letters[1:] in (letters[1:].lower(), letters[1:].upper())
 
 
 def _keys(values: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
