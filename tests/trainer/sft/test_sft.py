@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import sys
@@ -124,6 +125,19 @@ def test_a_resumed_run_equals_an_uninterrupted_one(
     assert json.loads(again.stdout)["model"] == str(out / "model")
 
 
+def test_no_step_is_trained_after_the_last_checkpoint(tmp_path: Path, data: Path, tokenizer: Path) -> None:
+    """A kill while the model is written leaves a run so; its last epoch has two of three steps."""
+    out = tmp_path / "run"
+    more = settings(training__epochs=1.5, training__eval_every=1)
+    sft("tiny-cpu", "--data", data, "--eval-data", data, "--tokenizer", tokenizer, "--out", out, *more)
+    written = ("metrics.jsonl", "evaluations.jsonl", "model/model.safetensors")
+    before = [(out / name).read_bytes() for name in written]
+    shutil.rmtree(out / "model")
+    document = json.loads(sft("--resume", out, "--json").stdout)
+    assert (document["step"], document["steps"]) == (5, 5)
+    assert [(out / name).read_bytes() for name in written] == before
+
+
 def wait_for(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 300
     while not any(folder.glob(pattern)):
@@ -175,11 +189,13 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_step(
         return plain(self, model, inputs, *args, **kwargs)
 
     monkeypatch.setattr(GuardedTrainer, "training_step", narrow)
-    result = sft(*arguments, "--out", tmp_path / "narrow")
+    result = sft(*arguments, "--out", tmp_path / "narrow", "--eval-data", data)
     assert "continuing with 2 sequences at once, 2 times per step" in result.stderr
     assert set(sizes[1:]) == {2}
     for one, other in zip(curve(tmp_path / "roomy"), curve(tmp_path / "narrow"), strict=True):
         assert one == pytest.approx(other, rel=1e-3)
+    scores = (tmp_path / "narrow" / "evaluations.jsonl").read_text().splitlines()
+    assert [json.loads(line)["step"] for line in scores] == [0, 3, 6]
 
 
 def test_a_single_sequence_too_large_for_memory_is_an_error(

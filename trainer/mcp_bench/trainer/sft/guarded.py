@@ -102,6 +102,11 @@ class Guarded(Trainer):
         self._step_rows += rows
         return loss
 
+    def _run_epoch(self, *args: Any, **kwargs: Any) -> None:
+        # transformers goes on with an epoch that was not to be trained to its end
+        if self.state.global_step < self.state.max_steps:
+            super()._run_epoch(*args, **kwargs)  # type: ignore[no-untyped-call]
+
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         super().log(logs, start_time)
         if "loss" not in logs:

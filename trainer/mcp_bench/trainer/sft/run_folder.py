@@ -97,11 +97,11 @@ class RunFolder:
         held_out = content.get("held_out", [])
         return recipe, content["tokenizer"], _unchanged(content["files"]), _unchanged(held_out)
 
-    def keep_metrics(self, step: int) -> None:
-        """Remove the lines after a step, which a resumed run repeats."""
+    def keep_metrics(self, step: int | None) -> None:
+        """Remove the lines after a checkpoint's step, which a resumed run repeats; all, if there is none."""
         for path in (self.metrics, self.evaluations):
             if path.is_file():
-                kept = [line for line in _lines(path) if line["step"] <= step]
+                kept = [line for line in _lines(path) if step is not None and line["step"] <= step]
                 write_atomic(path, "".join(json.dumps(line) + "\n" for line in kept))
 
     def read_metrics(self) -> Iterator[dict[str, Any]]:

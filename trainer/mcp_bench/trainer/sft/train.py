@@ -109,7 +109,7 @@ def _attempt(
     recipe, examples = ready.recipe, ready.prepared.examples
     checkpoint = last_complete(folder.checkpoints)
     if processes.rank() == 0:
-        folder.keep_metrics(number(checkpoint) if checkpoint else 0)
+        folder.keep_metrics(number(checkpoint) if checkpoint else None)
     stopping = StopAfterStep()
     progress = Progress(on_gpu=recipe.hardware.device != "cpu", shown=processes.rank() == 0)
     lengths = ready.prepared.lengths
