@@ -15,7 +15,7 @@ from mcp_bench.trainer.recipe import ModelSource
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import check_templates, choose_templates
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
-from tests.support.training.tiny_models import family_tokenizer
+from tests.support.training.tiny_models import MISTRAL, family_tokenizer
 
 pytestmark = pytest.mark.component
 
@@ -34,7 +34,9 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
         messages.insert(0, {"role": "system", "content": draw(WORDS)})
     for _ in range(draw(st.integers(1, 4))):
         made = draw(CALLS)
-        calls = [{"type": "function", "function": {"name": "find", "arguments": one}} for one in made]
+        calls = [
+            {"id": "c", "type": "function", "function": {"name": "find", "arguments": one}} for one in made
+        ]
         message = {"role": "assistant", "content": draw(WORDS)}
         messages.append({**message, "tool_calls": calls} if calls else message)
         failed: Any = draw(st.sampled_from([{}, {"is_error": True}]))
@@ -72,9 +74,23 @@ def gemma(message: dict[str, Any]) -> str:
 
 
 UNMARKED = CHATML.replace("{% generation %}", "").replace("{% endgeneration %}", "")
+# as Mistral's own does, it refuses the ids that other servers give
+MARKED = (
+    MISTRAL.replace("{{- '[TOOL_CALLS][' }}", "{% generation %}{{- '[TOOL_CALLS][' }}")
+    .replace("{{- ']' + eos_token }}", "{{- ']' + eos_token }}{% endgeneration %}")
+    .replace(
+        "{{- message.content + eos_token }}",
+        "{% generation %}{{- message.content + eos_token }}{% endgeneration %}",
+    )
+    .replace(
+        "{{- call.function",
+        "{% if call.id | length != 9 %}{{ raise_exception('IDs should have length 9!') }}{% endif %}{{- call.function",
+    )
+)
 FORMS = {
     "chatml without marks": chatml,
     "mistral without marks": mistral,
+    "mistral": mistral,
     "signatures": signatures,
     "signatures of gemma": gemma,
 }
@@ -83,7 +99,9 @@ FORMS = {
 @cache
 def tokenizer_of(form: str) -> Any:
     if form.startswith("mistral"):
-        return family_tokenizer("mistral")
+        made = family_tokenizer("mistral")
+        made.chat_template = MARKED if form == "mistral" else made.chat_template
+        return made
     if form.endswith("gemma"):
         return family_tokenizer("gemma3_text")
     return byte_tokenizer(UNMARKED if form.startswith("chatml") else None)

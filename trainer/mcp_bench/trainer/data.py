@@ -13,6 +13,7 @@ from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.templates import (
     Templates,
+    accepted,
     assistant_spans,
     failed_turns,
     shows_calls,
@@ -143,7 +144,7 @@ def tokenise(row: Row, tokenizer: Any, templates: Templates) -> Example:
         return _tokenise_unmarked(row, tokenizer, templates)
     try:
         encoded = tokenizer.apply_chat_template(
-            row.messages,
+            accepted(row.messages, templates.training),
             tools=row.tools,
             chat_template=templates.training,
             tokenize=True,

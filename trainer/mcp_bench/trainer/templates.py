@@ -77,11 +77,9 @@ class Templates:
 def _rendered(
     tokenizer: Any, row: Row, messages: list[dict[str, Any]], template: str, *, prompt: bool, **variables: Any
 ) -> str:
-    if NINE in template:
-        messages = [_short_ids(message) for message in messages]
     try:
         text = tokenizer.apply_chat_template(
-            messages,
+            accepted(messages, template),
             tools=row.tools,
             chat_template=template,
             tokenize=False,
@@ -95,8 +93,13 @@ def _rendered(
     return str(text)
 
 
+def accepted(messages: list[dict[str, Any]], template: str) -> list[dict[str, Any]]:
+    """Return messages that a template accepts: for Mistral's, the ids of calls get nine characters."""
+    return [_short_ids(message) for message in messages] if NINE in template else messages
+
+
 def _short_ids(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with ids of nine characters, the only ones that Mistral's templates accept."""
+    """Return a message with such ids, made of its own."""
 
     def short(name: object) -> str:
         return sha256(str(name).encode()).hexdigest()[:9]
