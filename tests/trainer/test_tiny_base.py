@@ -42,6 +42,23 @@ def test_any_text_survives_tokenisation(text: str) -> None:
     assert tokenizer().decode(ids) == text
 
 
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {},
+        {"parameters": None},
+        {"parameters": {"type": "object"}},
+        {"parameters": {"type": "object", "properties": None}},
+        {"description": None, "parameters": {}},
+    ],
+)
+def test_a_tool_without_arguments_needs_no_properties(schema: dict[str, Any]) -> None:
+    tool = {"type": "function", "function": {"name": "list_all", "description": "All of them.", **schema}}
+    row = Row("a:1", [{"role": "user", "content": "Who is there?"}], [tool])
+    text = make_tokenizer([row], 400).apply_chat_template(row.messages, tools=row.tools, tokenize=False)
+    assert text.startswith("<|im_start|>tools\nlist_all() " + (tool["function"]["description"] or "") + "\n")
+
+
 @settings(deadline=None)
 @given(st.from_regex(r"[A-Za-z]{1,12}( [A-Za-z]{1,12})?", fullmatch=True))
 def test_a_name_has_the_same_tokens_in_every_context(name: str) -> None:
