@@ -130,11 +130,13 @@ record: {{timeout: 60, limit: 5}}
 overrides:
   - {{where: {{split: test}}, record: {{timeout: 120, limit: null}}}}
   - {{where: {{agent: oracle, timeout: 60}}, record: {{agent-option: {{spoil: 0.1}}}}}}
+  - {{where: {{cell: oracle drop=0.5 dev}}, record: {{agent-option: null}}}}
 """
     by_name = {cell.name: cell.values for cell in read(tmp_path, text).cells}
     assert by_name["codex dev"] == {"agent": "codex", "split": "dev", "timeout": 60, "limit": 5}
-    assert by_name["codex test"] == {"agent": "codex", "split": "test", "timeout": 120}
+    assert by_name["codex test"] == {"agent": "codex", "split": "test", "timeout": 120, "limit": None}
     assert by_name["oracle drop=0.5 test"]["agent-option"] == {"drop": "0.5", "spoil": "0.1"}
+    assert by_name["oracle drop=0.5 dev"]["agent-option"] is None
 
 
 @pytest.mark.parametrize(

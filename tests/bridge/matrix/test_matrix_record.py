@@ -267,6 +267,27 @@ def test_a_matrix_says_what_a_projects_file_set(bench, matrix: Any) -> None:
     assert "limit" in done.stderr and "mcp-bench.toml" in done.stderr
 
 
+def test_a_cell_unsets_what_a_settings_file_sets(bench, matrix: Any, script: Write) -> None:
+    idle = Path(script(IDLE).partition("=")[2])
+    own = idle.with_name("own.toml")
+    own.write_text(
+        "[record]\nlimit = 1\ncapture-llm = true\ntask = ['colours']\nagent = 'script'\n"
+        f"agent-option = ['file={idle}']\n"
+    )
+    bench.environ["MCP_BENCH_CONFIG"] = str(own)
+
+    def plan(text: str) -> list[list[str]]:
+        lines = bench.run("record", "--config", matrix(text), "--dry-run").stdout.splitlines()
+        return [line.split() for line in lines[2:-1]]
+
+    off = "limit: null, task: null, capture-llm: false"
+    assert plan(f"agents: [{{agent: oracle, {off}}}]") == [["oracle", "2", "2", "new"]]
+    listed = "agents: [{agent: script, capture-llm: false, task: [], limit: [1, null]}]"
+    assert [row[-3] for row in plan(listed)] == ["1", "2"]
+    changed = f"agents: [{{agent: oracle}}]\noverrides: [{{where: {{agent: oracle}}, record: {{{off}}}}}]"
+    assert plan(changed) == [["oracle", "2", "2", "new"]]
+
+
 def test_what_does_not_go_with_a_file_is_refused(bench, matrix: Any) -> None:
     path = matrix("agents: [{agent: noop}]")
     done = bench.run("record", "--config", path, "--limit", "1", code=2)

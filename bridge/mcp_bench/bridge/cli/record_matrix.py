@@ -65,13 +65,14 @@ def record_file(
 
 def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
     """Return what reads a cell as the command line that it stands for: checks and messages are the same."""
-    from mcp_bench.bridge.matrix.settings import NOT_SETTINGS, arguments, settings_of
+    from mcp_bench.bridge.matrix.settings import NOT_SETTINGS, arguments, settings_of, unset
 
     def parse(cell: Cell) -> tuple[Choices, Parallel]:
-        words = arguments(settings_of(ctx.command), cell.values, folder)
-        with ctx.command.make_context(
-            ctx.info_name, words, parent=ctx.parent, default_map=ctx.default_map
-        ) as own:
+        settings = settings_of(ctx.command)
+        words = arguments(settings, cell.values, folder)
+        off = unset(settings, cell.values, folder)
+        defaults = {name: value for name, value in (ctx.default_map or {}).items() if name not in off}
+        with ctx.command.make_context(ctx.info_name, words, parent=ctx.parent, default_map=defaults) as own:
             values = {name: value for name, value in own.params.items() if name not in NOT_SETTINGS}
             parallel = Parallel(**{one: values.pop(one) for one in PARALLEL})
             return choices_of(own, values), parallel

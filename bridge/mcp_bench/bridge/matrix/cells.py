@@ -35,6 +35,7 @@ class Cell:
 
     name: str
     values: Values
+    """None, or an empty list, is an option that the file unsets."""
     place: tuple[str | int, ...]
     """The entry of the file that it comes from."""
 
@@ -68,7 +69,7 @@ def cells_of(content: Mapping[str, Any], settings: Settings) -> list[Cell]:
             raise RefusedError("no cell fits", "overrides", number, "where")
         for at in fitting:
             values[at] = _merged(values[at], changes)
-    cells = [Cell(cell.name, _given(own), cell.place) for cell, own in zip(found, values, strict=True)]
+    cells = [Cell(cell.name, own, cell.place) for cell, own in zip(found, values, strict=True)]
     _check(cells)
     return cells
 
@@ -84,22 +85,11 @@ def _combinations(content: Mapping[str, Any], settings: Settings) -> Iterator[Ce
             if made > MOST_CELLS:
                 raise RefusedError(f"these are more than {MOST_CELLS} cells")
             for values in _expanded(merged, settings):
-                yield Cell(_name(values, merged, agent, task, settings), _given(values), place)
+                yield Cell(_name(values, merged, agent, task, settings), values, place)
 
 
 def _unnamed(entry: Values) -> Values:
     return {key: value for key, value in entry.items() if key != "name"}
-
-
-def _given(values: Values) -> Values:
-    """Leave out what is None or has no values: unset."""
-    return {
-        key: {name: word for name, word in value.items() if word is not None}
-        if isinstance(value, dict)
-        else value
-        for key, value in values.items()
-        if value is not None and value != []
-    }
 
 
 def _merged(values: Values, later: Values) -> dict[str, Any]:
@@ -124,7 +114,7 @@ def _axes(values: Values, settings: Settings) -> Iterator[tuple[str, str | None,
 def _expanded(values: Values, settings: Settings) -> Iterator[dict[str, Any]]:
     """Yield the values for each combination of alternatives."""
     axes = list(_axes(values, settings))
-    alone = {key: value for key, value in values.items() if settings[key].shape == "many"}
+    alone = {key: value for key, value in values.items() if settings[key].shape == "many" or value is None}
     for chosen in product(*(alternatives for _, _, alternatives in axes)):
         found = dict[str, Any](alone)
         for (key, name, _), value in zip(axes, chosen, strict=True):
@@ -152,12 +142,12 @@ def _has(cell: Cell, key: str, wanted: Any, settings: Settings) -> bool:
     if key == "cell":
         return any(fnmatchcase(cell.name, pattern) for pattern in wanted)
     if isinstance(wanted, dict):
-        own = cell.values.get(key, {})
+        own = cell.values.get(key) or {}
         return all(own.get(name) in words for name, words in wanted.items())
     if settings[key].shape == "many":
         return not set(wanted).isdisjoint(cell.values.get(key, ()))
-    default = settings[key].option.default
-    return cell.values.get(key, default if isinstance(default, str | int | float) else None) in wanted
+    value, default = cell.values.get(key), settings[key].option.default
+    return (default if value is None and isinstance(default, str | int | float) else value) in wanted
 
 
 def _name(values: Values, merged: Values, agent: Values, task: Values, settings: Settings) -> str:

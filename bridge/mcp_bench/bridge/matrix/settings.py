@@ -35,10 +35,12 @@ class Setting:
         Raises:
             WrongUseError: a file is standard input.
         """
+        if value is None:
+            return []
         if self.option.is_flag:
             return [f"--{self.key}"] if value else []
         if self.shape == "pairs":
-            return [f"--{self.key}={name}={word}" for name, word in value.items()]
+            return [f"--{self.key}={name}={word}" for name, word in value.items() if word is not None]
         values = value if self.shape == "many" else [value]
         if isinstance(self.option.type, click.File | click.Path):
             if "-" in values:
@@ -97,6 +99,11 @@ def arguments(settings: Mapping[str, Setting], values: Mapping[str, Any], folder
         if key in values
         for word in setting.words(values[key], folder)
     ]
+
+
+def unset(settings: Mapping[str, Setting], values: Mapping[str, Any], folder: Path) -> set[str | None]:
+    """Return the parameters that `values` switch off: they are named, but no argument says so."""
+    return {settings[key].option.name for key in values if not settings[key].words(values[key], folder)}
 
 
 def _kind(option: click.Option) -> Any:
