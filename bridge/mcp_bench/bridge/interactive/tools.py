@@ -37,7 +37,11 @@ NEXT_TASK_PROMPT: Final = PromptSpec(
 
 
 class AnsweredWorld:
-    """Add `submit_answer` to a world, and remember the last answer."""
+    """Add `submit_answer` to a world, and remember the last answer.
+
+    A world's own `submit_answer` may have any arguments. One that is not named `answer` is between the agent
+    and the world.
+    """
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -50,7 +54,8 @@ class AnsweredWorld:
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         if name == SUBMIT_ANSWER.name:
-            self.answer = str(arguments["answer"])
+            if "answer" in arguments:
+                self.answer = str(arguments["answer"])
             if not self._own:
                 return ANSWER_TAKEN
         return await self._world.call(name, arguments)
