@@ -20,12 +20,18 @@ pytestmark = [pytest.mark.component, pytest.mark.usefixtures("bench_home")]
 
 
 def recorded(
-    agent: str = "oracle", conditions: Mapping[str, Any] | None = None, **tasks: Sequence[tuple[str, float]]
+    agent: str = "oracle",
+    conditions: Mapping[str, Any] | None = None,
+    seed: int = 7,
+    **tasks: Sequence[tuple[str, float]],
 ) -> None:
     """Record attempts, each with the state that it left and its grade."""
     record(
         [
-            (planned(name, "dev", repeat=repeat), Episode(partial=partial, state={"paid": state}))
+            (
+                planned(name, "dev", repeat=repeat).model_copy(update={"seed": seed}),
+                Episode(partial=partial, state={"paid": state}),
+            )
             for name, attempts in tasks.items()
             for repeat, (state, partial) in enumerate(attempts)
         ],
@@ -93,6 +99,21 @@ def test_attempts_under_other_conditions_stay_apart(other: dict[str, Any]) -> No
         chosen()
     recorded(a=[("y", 0.0)])
     recorded(conditions=other, a=[("x", 1.0), ("y", 0.0)])
+    found = json.loads(chosen("--json"))
+    assert (found["tasks"], found["groups"], found["chosen"]) == (1, 2, 0.5)
+
+
+@pytest.mark.parametrize(
+    "other", [{"seed": 8}, {"conditions": {"benchmark_version": "v2"}}], ids=lambda other: next(iter(other))
+)
+def test_attempts_at_other_worlds_stay_apart(other: dict[str, Any]) -> None:
+    """What two worlds have in common by chance is no agreement."""
+    recorded(a=[("x", 1.0), ("x", 1.0)])
+    recorded(a=[("y", 0.0)], **other)
+    with pytest.raises(WrongUseError, match="no task of dev has 3 graded attempts under the same conditions"):
+        chosen()
+    recorded(a=[("y", 0.0)])
+    recorded(a=[("y", 0.0), ("x", 1.0)], **other)
     found = json.loads(chosen("--json"))
     assert (found["tasks"], found["groups"], found["chosen"]) == (1, 2, 0.5)
 

@@ -60,7 +60,7 @@ class Measured:
     tasks: int
     groups: int
     """Of n attempts at a task under the same conditions; more than tasks if several agents attempted them, or
-    one agent under several conditions."""
+    one agent under several conditions or with several seeds."""
     n: int
     one: float
     """Strictly solved by an attempt, on average."""
@@ -81,16 +81,19 @@ class Measured:
 def read_tries(paths: Sequence[Path], splits: Collection[str], n: int) -> tuple[list[list[Try]], int]:
     """Return the first n attempts at each task under the same conditions; and how many tasks had fewer.
 
+    With another seed, or another version of the benchmark, it is another world: its states are other ones.
+
     Raises:
         WrongUseError: no task has n attempts.
     """
-    groups: dict[tuple[str | None, ...], list[Try]] = {}
+    groups: dict[tuple[object, ...], list[Try]] = {}
     for path in paths:
         with RunReader(path) as reader:
             for one in reader.episodes():
                 if one.partial is None or one.invalid is not None or one.split not in splits:
                     continue
-                key = (one.benchmark, one.task, one.agent, one.model, *values_of(one, CONDITIONS))
+                world = (one.benchmark, one.benchmark_version, one.task, one.seed)
+                key = (*world, one.agent, one.model, *values_of(one, CONDITIONS))
                 digest = state_digest(one.benchmark, reader.final_state(one.id))
                 groups.setdefault(key, []).append(Try(Attempt(one, trajectory(reader, one)), digest))
     found = [sorted(tries, key=lambda one: one.attempt.episode.started_us) for tries in groups.values()]
