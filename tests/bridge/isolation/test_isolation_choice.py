@@ -11,9 +11,10 @@ from mcp_bench.bridge.episode.attempt import Setup
 from mcp_bench.bridge.isolation.landlock import Landlock
 from mcp_bench.bridge.isolation.level import Access, Confinement, rules
 from mcp_bench.bridge.isolation.levels import BY_NAME
-from mcp_bench.bridge.run.isolation_choice import check_level
+from mcp_bench.bridge.run.isolation_choice import IsolationError, check_level, isolated
 from mcp_bench.plugins.own_clients.noop import Noop
 from mcp_bench.recorder.isolation_levels import SEALING
+from mcp_bench.servers.codeworld import BENCHMARK as CODEWORLD
 from mcp_bench.servers.saasworld import BENCHMARK
 from tests.support.levels import each_level
 from tests.support.requirements import needs
@@ -59,6 +60,18 @@ def test_a_missing_bwrap_says_how_to_install_it(bench, tmp_path: Path) -> None:
     done = bench.run(*NOOP, "--isolation", "bwrap", code=1)
     assert "bwrap is not on PATH; install the package bubblewrap" in done.stderr
     assert not list((bench.home / "runs").glob("run_*"))
+
+
+@pytest.mark.parametrize("wanted", ["auto", "bwrap"])
+def test_an_agent_in_a_sandbox_needs_bwrap(wanted: str, tmp_path: Path, monkeypatch) -> None:
+    """Worlds may have podman or docker there."""
+    agent = Noop()
+    setup = Setup(CODEWORLD, agent, agent.find({}), 60.0, tools="all")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(IsolationError) as caught:
+        isolated(setup, wanted)
+    assert str(caught.value).startswith("isolation level bwrap does not work here: bwrap is not on PATH")
+    assert str(caught.value).endswith("has no other level: leave out --tools all")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="this is root")

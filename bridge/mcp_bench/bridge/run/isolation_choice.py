@@ -53,10 +53,13 @@ def isolated(setup: Setup, wanted: str, required: str | None = None) -> Setup:
         refused[name] = str(verdict)
     reasons = [f"{name}: {why}" for name, why in refused.items()]
     if found is None:
-        raise IsolationError(
-            f"isolation level {wanted} does not work here: {refused[wanted]}. Run `mcp-bench doctor` to see "
-            "which levels work, or use --isolation auto for the strongest of them"
+        advice = (
+            "An agent inside the task's sandbox has no other level: leave out --tools all"
+            if setup.inside
+            else "Run `mcp-bench doctor` to see which levels work, or use --isolation auto for the strongest "
+            "of them"
         )
+        raise IsolationError(f"isolation level {name} does not work here: {refused[name]}. {advice}")
     if required is not None and strength(found.level.name) < strength(required):
         why = f" ({'; '.join(reasons)})" if reasons else ""
         raise IsolationError(
