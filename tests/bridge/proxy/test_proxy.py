@@ -11,10 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import anyio
+import httpx2
 import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support import DESK_SERVER
+from tests.support.http.http_peers import echo_server, sdk_server
 from tests.support.processes.forked import script_command
 
 pytestmark = pytest.mark.system
@@ -223,6 +225,25 @@ def test_everything_ends_when_the_client_goes_away(bench) -> None:
     assert bench.rows("select termination, invalid from episodes") == [
         {"termination": "agent_exit", "invalid": None}
     ]
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
+async def test_sessions_over_http_end_with_the_proxy(bench, stop: signal.Signals) -> None:
+    """SIGHUP is the end of its terminal."""
+    accept = {"Accept": "application/json, text/event-stream"}
+    async with sdk_server(echo_server()) as url:
+        with bench.start("proxy", "--http", "0", url) as proxy:
+            try:
+                address = (await anyio.to_thread.run_sync(proxy.stdout.readline)).strip()
+                async with httpx2.AsyncClient() as client:
+                    assert (await client.post(address, json=INITIALIZE, headers=accept)).status_code == 200
+                proxy.send_signal(stop)
+                await anyio.to_thread.run_sync(proxy.communicate)
+            finally:
+                proxy.kill()
+    assert proxy.returncode == 0
+    assert bench.rows("select termination from episodes") == [{"termination": "agent_exit"}]
 
 
 def test_a_command_that_cannot_be_run_leaves_nothing(bench, tmp_path: Path) -> None:

@@ -50,7 +50,7 @@ def run_http_proxy(url: str, host: str, port: int, durability: Durability) -> in
 async def serve_until_stopped(url: str, host: str, port: int, run: RunFolder) -> None:
     given = os.environ.get(VARIABLE)
     token = given or listener_token()
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM, signal.SIGHUP) as signals:
         async with anyio.create_task_group() as tasks:
             serve = partial(serve_http_proxy, url, host, port, run.recording, token=token)
             address = await tasks.start(serve)
