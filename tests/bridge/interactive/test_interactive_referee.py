@@ -254,10 +254,20 @@ def test_forged_control_leaves_a_flag(bench, lines) -> None:
     assert "'down'" in flag["detail"]
 
 
-def test_too_long_a_home_path_is_refused(bench) -> None:
+@pytest.mark.parametrize("command", ["up", "connect"])
+def test_too_long_a_home_path_is_refused(bench, command: str) -> None:
     bench.environ["MCP_BENCH_HOME"] = str(bench.home / ("x" * 100))
-    refused = bench.run("up", code=1)
-    assert "too long for a Unix socket" in refused.stderr
+    refused = bench.run(command, code=1)
+    assert "too long for a Unix socket" in refused.stderr and "Traceback" not in refused.stderr
+
+
+def test_a_referee_out_of_reach_is_an_error(bench) -> None:
+    (bench.home / "referee").mkdir(parents=True)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        other.bind(str(bench.home / "referee" / "entry.sock"))
+        refused = bench.run("connect", code=1)
+    assert refused.stderr.startswith("Error: cannot connect to the referee at ")
+    assert "entry.sock: Protocol wrong type" in refused.stderr
 
 
 def test_referee_that_fails_to_start_reports_why(bench) -> None:

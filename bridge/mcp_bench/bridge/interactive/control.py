@@ -29,14 +29,20 @@ class NotUpError(BenchError):
 
 
 def open_socket(path: str, seconds: float | None = None) -> socket.socket | None:
-    """Connect to a Unix socket. Return None if no process listens on it."""
+    """Connect to a Unix socket. Return None if no process listens on it.
+
+    Raises:
+        BenchError: it cannot be reached, such as one of another user.
+    """
     stream = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     stream.settimeout(seconds)
     try:
         stream.connect(path)
-    except (FileNotFoundError, ConnectionRefusedError):
+    except OSError as error:
         stream.close()
-        return None
+        if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+            return None
+        raise BenchError(f"cannot connect to the referee at {path}: {error.strerror or error}") from error
     return stream
 
 
@@ -66,7 +72,7 @@ def ask(paths: RefereePaths, command: Command) -> dict[str, Any]:
             lines.write(json.dumps({"secret": secret, "command": command}).encode() + b"\n")
             lines.flush()
             answer: dict[str, Any] = json.loads(lines.readline())
-    except (OSError, ValueError) as error:
+    except (BenchError, OSError, ValueError) as error:
         raise NotUpError(ENDING if is_held(paths.lock) else "no referee is up") from error
     if "error" in answer:
         raise BenchError(answer["error"])
@@ -198,8 +204,9 @@ def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
 
     Raises:
         RefusedError: unknown benchmark, task or split, or another version of mcp-bench.
-        BenchError: a referee cannot be started.
+        BenchError: a referee cannot be started or reached.
     """
+    paths.refuse_long()
     for _ in range(ATTEMPTS):
         stream = open_socket(str(paths.client_socket))
         if stream is None:

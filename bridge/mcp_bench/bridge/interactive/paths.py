@@ -36,16 +36,20 @@ class RefereePaths:
         self.runs = self.folder / "runs"
         """Ids of the runs that the referee writes, one per line."""
 
+    def refuse_long(self) -> None:
+        """Raise BenchError if the folder's path is too long for a socket."""
+        if len(os.fsencode(self.control_socket)) > SOCKET_PATH_BYTES:
+            raise BenchError(
+                f"the path {self.folder} is too long for a Unix socket. Set MCP_BENCH_HOME to a shorter path"
+            )
+
     def prepare(self) -> None:
         """Create the folder.
 
         Raises:
             BenchError: the folder is not writable, or its path is too long for a socket.
         """
-        if len(os.fsencode(self.control_socket)) > SOCKET_PATH_BYTES:
-            raise BenchError(
-                f"the path {self.folder} is too long for a Unix socket. Set MCP_BENCH_HOME to a shorter path"
-            )
+        self.refuse_long()
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self.folder.chmod(0o700)
