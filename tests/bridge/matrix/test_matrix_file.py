@@ -84,6 +84,17 @@ def test_files_are_beside_the_matrix_or_at_home(tmp_path: Path, monkeypatch: pyt
         arguments(SETTINGS, {"prices": "-"}, Path("sub"))
 
 
+def test_files_of_ids_and_folders_of_tasks_are_beside_the_matrix(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    text = 'record: {agent: codex, path: [tasks, published], task: ["@ids.txt", "@/all.txt", one]}'
+    found = [arguments(SETTINGS, cell.values, tmp_path) for cell in read(tmp_path, f"name: m\n{text}").cells]
+    tasks = [f"--task=@{tmp_path}/ids.txt", "--task=@/all.txt", "--task=one"]
+    assert found == [
+        ["--agent=codex", *tasks, f"--path={tmp_path}/tasks"],
+        ["--agent=codex", *tasks, "--path=published"],
+    ]
+
+
 def test_flags_and_shared_values_of_yaml(tmp_path: Path) -> None:
     text = """
 name: m

@@ -17,11 +17,15 @@ from mcp_bench.bridge.engines.parallel import Parallel
 from mcp_bench.bridge.matrix.file import read_matrix
 from mcp_bench.bridge.matrix.plan import planned
 from mcp_bench.bridge.run.choices import Choices
+from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.servers.errors import BenchError
 from tests.support import ROOT
 from tests.support.bench_commands import RPC
 from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.requirements import needs
+from tests.support.task_folders import harbor_task
 
+BWRAP = engines()["bwrap"]
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
@@ -253,6 +257,22 @@ def test_a_matrix_is_the_same_from_anywhere(bench, endpoint: ModelEndpoint, tmp_
     assert (
         "nothing was recorded" in refused and "sub/prices.yaml:1: m" in refused and "(cell noop)" in refused
     )
+
+
+@needs("bwrap", BWRAP.support().works, BWRAP.support().detail)
+def test_tasks_are_looked_up_beside_the_matrix(bench, tmp_path: Path) -> None:
+    folder = tmp_path / "sub"
+    for name in ("one", "two"):
+        harbor_task(folder / "tasks" / name)
+    (folder / "ids.txt").write_text("two")
+    (folder / "matrix.yaml").write_text(
+        "name: work\nrecord: {benchmark: harbor, path: tasks, task: '@ids.txt'}\nagents: [{agent: noop}]"
+    )
+    (cell,) = json.loads(bench.run("record", "--config", "sub/matrix.yaml", "--dry-run", "--json").stdout)[
+        "cells"
+    ]
+    assert cell["episodes"] == 1
+    assert cell["values"]["tasks"] == ["two"] and cell["values"]["benchmark"] == "harbor:tasks"
 
 
 def test_a_file_cannot_read_standard_input(bench, matrix: Any) -> None:

@@ -129,6 +129,8 @@ def _planned(
         choices, parallel = parse(cell)
         version = None if choices.server else str(load("benchmark", choices.benchmark).version)
         values = values_of(choices, version)
+        if cell.values.get("path"):  # as the file names it, from wherever the command is typed
+            values["benchmark"] = f"{choices.benchmark.partition(':')[0]}:{cell.values['path']}"
     except (BenchError, click.ClickException) as error:
         faults.add(error, cell)
         return None

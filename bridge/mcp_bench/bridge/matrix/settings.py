@@ -46,7 +46,7 @@ class Setting:
             if "-" in values:
                 raise WrongUseError(f"{self.key}: -: standard input can be read only once. Name a file")
             values = [_place(folder, name) for name in values]
-        return [f"--{self.key}={word_of(one)}" for one in values]
+        return [f"--{self.key}={_beside(self.key, word_of(one), folder)}" for one in values]
 
     def field(self) -> tuple[Any, Any]:
         """Return the field of a pydantic model: type and details.
@@ -68,6 +68,15 @@ def _place(folder: Path, name: str) -> str:
         return str(folder / Path(name).expanduser())
     except RuntimeError:  # there is no such user: it is a name like any other
         return str(folder / name)
+
+
+def _beside(key: str, word: str, folder: Path) -> str:
+    """Return a word whose option has no type of a file, although it may name one."""
+    if key == "task" and word.startswith("@"):
+        return f"@{_place(folder, word[1:])}"
+    if key == "path" and Path(place := _place(folder, word)).is_dir():  # else a published data set
+        return place
+    return word
 
 
 def word_of(value: Any) -> str:
