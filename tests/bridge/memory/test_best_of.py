@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.best_of import best_of
+from mcp_bench.bridge.cli.harness import harness
 from mcp_bench.bridge.memory.judge import NoJudgeError, answers_kept
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
@@ -188,6 +189,19 @@ def test_a_place_that_cannot_be_written_costs_nothing(
         assert "chosen 1.000" in chosen(*asks, "--out", str(tmp_path / "x.jsonl"))
         assert len(endpoint.requests) == 1
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 2
+
+
+def test_options_of_a_model_need_a_model(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.yaml"
+    prices.write_text("m: {input: 1, output: 2}")
+    for option, value in (
+        ("--judge-base-url", "http://127.0.0.1:9/v1"),
+        ("--role-limit", "cost=1"),
+        ("--prices", str(prices)),
+    ):
+        for command, *words in ([best_of], [harness, "tips", "--out", str(tmp_path / "x")]):
+            with pytest.raises(WrongUseError, match=f"{option} is about a model .* add --judge-model M"):
+                CliRunner().invoke(command, [*words, option, value], catch_exceptions=False)
 
 
 def test_too_few_attempts_are_an_error() -> None:

@@ -65,18 +65,19 @@ def best_of(
 
     from mcp_bench.bridge.memory.best_of import Choice, Measured, by_agreement, by_judge, measure, read_tries
     from mcp_bench.bridge.memory.edit import writing
-    from mcp_bench.bridge.memory.judge import Judge, answers_kept, asked_lines
-    from mcp_bench.bridge.roles.models import roles_of
+    from mcp_bench.bridge.memory.judge import Judge, answers_kept, asked_lines, judge_of
+    from mcp_bench.bridge.roles.models import Roles
     from mcp_bench.recorder.atomic_file import write_atomic
     from mcp_bench.recorder.verify.damage import undamaged
 
+    roles = judge_of(judge, os.environ)
     if out is not None:
         with writing(out), TemporaryFile(dir=out.parent):  # before a model is paid for its choices
             pass
     tries, fewer = read_tries(undamaged(runs, tags=run_tags), splits, n)
 
-    async def ask(kept: Path) -> tuple[list[Choice], Measured, str]:
-        async with Judge(roles_of(judge, os.environ), kept) as model:
+    async def ask(roles: Roles, kept: Path) -> tuple[list[Choice], Measured, str]:
+        async with Judge(roles, kept) as model:
             made = [await by_judge(one, model) for one in tries]
             chosen = [choice for choice, _ in made]
             useless = sum(not useful for _, useful in made)
@@ -96,13 +97,13 @@ def best_of(
             with writing(out):
                 write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
 
-    if judge["judge_model"] is None:
+    if roles is None:
         choices = [by_agreement(one) for one in tries]
         found = measure(choices)
         write(choices, "")
     else:
         with answers_kept("best-of", judge, [runs, run_tags, splits, n]) as kept:
-            choices, found, asked = anyio.run(ask, kept)
+            choices, found, asked = anyio.run(ask, roles, kept)
             write(choices, asked)
     if as_json:
         click.echo(json.dumps({**asdict(found), "tasks_with_fewer": fewer}))
@@ -117,7 +118,7 @@ def best_of(
     else:
         all_of_them = found.n * found.tokens_one + found.tokens_judge
         click.echo(f"tokens for a task: one attempt {found.tokens_one:,.0f}, chosen {all_of_them:,.0f}")
-    if judge["judge_model"] is not None:
+    if roles is not None:
         click.echo(
             f"the judge: {found.tokens_judge:,.0f} tokens for a task, ${found.usd_judge:.4f} in all; "
             f"{found.useless} of its answers chose nothing"

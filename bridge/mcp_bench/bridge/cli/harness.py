@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from mcp_bench.bridge.harness.folder import Harness
     from mcp_bench.bridge.memory.attempts import Attempt
     from mcp_bench.bridge.memory.tips import Tip
+    from mcp_bench.bridge.roles.models import Roles
 
 EPILOG = """\b
 Examples:
@@ -149,22 +150,25 @@ def tips(
     --judge-model, a model reads the failed attempts of each family. Its answers are kept in .asked.jsonl in
     the new folder, which is no part of the harness. Each tip names the episodes that it rests on.
     """
+    import os
+
     from mcp_bench.bridge.memory.edit import with_tips, write_edited
-    from mcp_bench.bridge.memory.judge import ASKED, answers_kept
+    from mcp_bench.bridge.memory.judge import ASKED, answers_kept, judge_of
     from mcp_bench.bridge.memory.tips import tips_by_rule
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     if judge["judge_model"] is not None:
         refuse_given(ctx, ("least",), "--judge-model finds the tips without a rule")
+    roles = judge_of(judge, os.environ)
     files, attempts = edit.begin()
     hidden: dict[str, str] = {}
-    if judge["judge_model"] is None:
+    if roles is None:
         found = tips_by_rule(attempts, least=least, most=most)
         nothing_new(found, "no error was made in several tasks")
         made = write_edited(with_tips(files, found), edit.out)
     else:
         with answers_kept("tips", judge, [edit.runs, edit.run_tags, edit.benchmark]) as kept:
-            found, problems, hidden[ASKED] = tips_of_model(attempts, judge, most, kept)
+            found, problems, hidden[ASKED] = tips_of_model(attempts, roles, most, kept)
             if found:
                 made = write_edited(with_tips(files, found), edit.out, hidden)
         for problem in problems:
@@ -334,23 +338,20 @@ def value(named: tuple[str, ...], splits: tuple[str, ...], as_json: bool) -> Non
 
 
 def tips_of_model(
-    attempts: Sequence[Attempt], options: dict[str, Any], most: int, kept: Path
+    attempts: Sequence[Attempt], roles: Roles, most: int, kept: Path
 ) -> tuple[list[Tip], list[str], str]:
     """Return the tips of a model, what was of no use, and what was asked as JSON lines."""
-    import os
-
     import anyio
 
     from mcp_bench.bridge.memory.judge import Judge, asked_lines
     from mcp_bench.bridge.memory.model_tips import tips_by_model
-    from mcp_bench.bridge.roles.models import roles_of
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     def say(line: str) -> None:
         click.echo(sanitize_line(line), err=True)
 
     async def ask() -> tuple[list[Tip], list[str], str]:
-        async with Judge(roles_of(options, os.environ), kept) as judge:
+        async with Judge(roles, kept) as judge:
             found, problems = await tips_by_model(attempts, judge, most=most, say=say)
             return found, problems, asked_lines(judge.asked)
 

@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
-from mcp_bench.bridge.roles.models import Roles
+from mcp_bench.bridge.roles.models import Roles, roles_of
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage
-from mcp_bench.servers.errors import BenchError, HostError
+from mcp_bench.servers.errors import BenchError, HostError, WrongUseError
 from mcp_bench.servers.home import home
 
 ASKED = ".asked.jsonl"
@@ -84,6 +84,27 @@ class Judge:
         if asked.answer is not None:
             with self._kept.open("a", encoding="utf-8") as file:
                 file.write(asked_lines([asked]))
+
+
+def judge_of(options: Mapping[str, Any], environ: Mapping[str, str]) -> Roles | None:
+    """Return the model that options name, and what it may use; None if they name none.
+
+    Raises:
+        WrongUseError: as for `roles_of`; or there are options about a model, and none is named.
+    """
+    if options["judge_model"] is not None:
+        return roles_of(options, environ)
+    for name, option in (
+        ("judge_base_url", "--judge-base-url"),
+        ("role_limits", "--role-limit"),
+        ("prices", "--prices"),
+    ):
+        if options[name]:
+            raise WrongUseError(
+                f"{option} is about a model that reads the attempts, and none is named: add --judge-model M, "
+                f"or leave out {option}"
+            )
+    return None
 
 
 @contextmanager
