@@ -199,6 +199,33 @@ def test_edits_say_where_they_cannot_be_written(recorded: Bench, tmp_path: Path)
         assert endpoint.requests == []
 
 
+@pytest.mark.parametrize("out", ["link", "dangling", ".", "mounted"])
+def test_a_folder_that_no_other_can_replace_is_refused(
+    out: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An empty folder is replaced. That these cannot be showed only after a model was paid."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "mounted").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    (tmp_path / "dangling").symlink_to("nowhere")
+    monkeypatch.setattr(Path, "is_mount", lambda path: path.name == "mounted")
+    monkeypatch.chdir(tmp_path / "empty")
+    place = out if out == "." else str(tmp_path / out)
+    with pytest.raises(WrongUseError, match="and no new folder can take its place"):
+        CliRunner().invoke(harness, ["tips", "--out", place], catch_exceptions=False)
+
+
+def test_folders_without_parts_come_into_a_link(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / "calm" / "memory").mkdir(parents=True, exist_ok=True)
+        (tmp_path / "calm" / "memory" / f"{name}.md").write_text("Be calm.\n")
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    words = ["leave-out", str(tmp_path / "calm"), "--out", str(tmp_path / "link")]
+    assert CliRunner().invoke(harness, words, catch_exceptions=False).exit_code == 0
+    assert {one.name for one in (tmp_path / "empty").iterdir()} == {"without-1", "without-2", "matrix.yaml"}
+
+
 def test_the_worth_of_a_tip_is_counted_in_flips(bench: Bench, tmp_path: Path) -> None:
     """The model of this test presses only if the tip is there."""
     folder = tmp_path / "calm"

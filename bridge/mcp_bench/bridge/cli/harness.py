@@ -270,7 +270,7 @@ def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
-    refuse_existing(out)
+    refuse_existing(out, inside=True)
     if benchmark is not None:
         load("benchmark", benchmark)
     whole = read_harness(folder)

@@ -78,8 +78,13 @@ def write_edited(files: Mapping[str, str], out: Path, hidden: Mapping[str, str] 
     return harness
 
 
-def refuse_existing(out: Path) -> None:
-    """Raise WrongUseError if a folder has files already, or could not be made, before anything is paid."""
+def refuse_existing(out: Path, *, inside: bool = False) -> None:
+    """Raise WrongUseError if a folder has files already, or could not be made, before anything is paid.
+
+    Args:
+        out: the folder.
+        inside: new folders come into it. Otherwise a new one takes its place.
+    """
     with writing(out):
         above = next(one for one in out.absolute().parents if one.exists())
         if not above.is_dir():
@@ -87,7 +92,13 @@ def refuse_existing(out: Path) -> None:
         if not os.access(above, os.W_OK | os.X_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         exists = out.is_file() or (out.is_dir() and any(out.iterdir()))
+        stays = out.is_symlink() or (out.is_dir() and (out.is_mount() or out.samefile(Path.cwd())))
     if exists:
         raise WrongUseError(
             f"{out} exists: an edit is a new folder, so that both can be compared. Name another"
+        )
+    if stays and not inside:
+        raise WrongUseError(
+            f"{out} is a link, a mount point or the working directory, and no new folder can take its place. "
+            "Name another, such as one in it"
         )
