@@ -259,6 +259,22 @@ def test_a_matrix_is_the_same_from_anywhere(bench, endpoint: ModelEndpoint, tmp_
     )
 
 
+def test_each_cell_is_resumed_with_its_own_logins(bench, script: Write, matrix: Any) -> None:
+    """They stand in the file alone: a run stores the address of an endpoint."""
+    file = script("raise SystemExit").partition("=")[2]
+    with ModelEndpoint([]) as first, ModelEndpoint([]) as second:
+        cells = "".join(
+            f"  - {{name: {name}, agent: script, agent-option: {{file: {file}}}, opponent-model: m,"
+            f" opponent-base-url: '{endpoint.openai_url.replace('//', f'//{name}:word@')}'}}\n"
+            for name, endpoint in (("first", first), ("second", second))
+        )
+        path = matrix(f"agents:\n{cells}tasks: [{{benchmark: haggle, task: opponent}}]")
+        for _ in range(2):
+            found = record(bench, path, code=1)
+            assert [(cell["left"], cell["why"]) for cell in found["cells"]] == [(1, "1 invalid")] * 2
+    assert len(list((bench.home / "runs").iterdir())) == 2
+
+
 @needs("bwrap", BWRAP.support().works, BWRAP.support().detail)
 def test_tasks_are_looked_up_beside_the_matrix(bench, tmp_path: Path) -> None:
     folder = tmp_path / "sub"

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+import os
 import shlex
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import click
 
 from mcp_bench.bridge.matrix.plan import Plan, PlannedCell, run_of
+from mcp_bench.bridge.roles.models import keep_logins, roles_of
 from mcp_bench.bridge.run.display import Display
 from mcp_bench.bridge.run.events import SIGNAL
 from mcp_bench.bridge.run.run import run_to_end
@@ -101,6 +103,7 @@ def record_cell(plan: Plan, one: PlannedCell, number: int, budget: float) -> Cel
     if begun is None:
         setup, run = start_run(one.choices, one.stored, elsewhere=one.parallel.ray)
     else:
+        keep_logins(roles_of(asdict(one.choices), os.environ), os.environ)  # in place of another cell's
         setup, run = resume_run(
             begun.id, max_cost, one.choices.run_tags, one.choices.note, one.choices.base_url
         )

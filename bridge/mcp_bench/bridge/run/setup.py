@@ -57,6 +57,7 @@ def start_run(
         BenchError: a name is unknown, the agent is not installed, the home cannot be written.
     """
     setup, info = checked_run(choices, elsewhere=elsewhere)
+    keep_logins(setup.roles, os.environ)
     if cell is not None:
         info.settings.matrix = cell
     run = RunFolder.create(info)
@@ -96,7 +97,6 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
     )
     agent = setup.agent
     roles = roles_of(asdict(choices), os.environ)
-    keep_logins(roles, os.environ)
     if choices.max_cost is not None:
         require_cost_reports(agent, roles)
     settings = RunSettings(
