@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,37 @@ def test_an_empty_turn_goes_back_as_text(chat: Chat, refused: str | None, tmp_pa
     chat.run(kept, prompt="Go on.")
     turns = chat.endpoint.requests[1].body["messages"]
     assert turns[1] == {"role": "assistant", "content": refused or ""}
+
+
+@pytest.mark.parametrize("flags", [(), ("--one-action",)])
+def test_a_conversation_goes_on(chat: Chat, flags: tuple[str, ...], tmp_path: Path) -> None:
+    chat.endpoint.scripts = [script_from_reference(PROMPT, REFERENCE, obedient=True)]
+    kept = (f"--session={tmp_path / 'session.json'}", *flags)
+    texts = (PROMPT, "Now three and four.", "Thank you.")
+    results = [chat.run(*kept, prompt=text) for text in texts]
+    assert [(result.code, result.final["answer"]) for result in results] == [(0, "It is five.")] * 3
+    messages = chat.endpoint.requests[-1].body["messages"]
+    said = json.dumps([message for message in messages if message["role"] == "user"])
+    assert [said.count(text) for text in texts] == [1, 1, 1]
+    if chat.provider == "anthropic":  # there the user sends the results, too
+        assert all(one["role"] != after["role"] for one, after in pairwise(messages))
+
+
+@pytest.mark.parametrize("provider", ["anthropic"], indirect=True)
+@pytest.mark.parametrize(
+    "answered", [[], [{"role": "assistant", "content": [{"type": "text", "text": "Five."}]}]]
+)
+def test_an_empty_message_is_left_out(chat: Chat, answered: list[Any], tmp_path: Path) -> None:
+    """Earlier versions stored one after each turn; the model itself can answer with nothing."""
+    usage = {"input_tokens": 1, "output_tokens": 1, "cached_tokens": 0, "model_calls": 1}
+    messages = [{"role": "user", "content": PROMPT}, *answered, {"role": "user", "content": []}]
+    session = tmp_path / "session.json"
+    session.write_text(json.dumps({"messages": messages, "usage": usage}))
+    result = chat.run(f"--session={session}", prompt="Go on.")
+    assert (result.code, result.final["answer"]) == (0, "It is five.")
+    sent = chat.endpoint.requests[0].body["messages"]
+    assert [message["role"] for message in sent] == (["user", "assistant", "user"] if answered else ["user"])
+    assert json.dumps(sent).count("Go on.") == 1
 
 
 NO_NUMBERS = {"prompt_tokens": "10", "completion_tokens": "5", "input_tokens": "10", "output_tokens": "5"}

@@ -18,8 +18,10 @@ def parse(body: JSONObject) -> Conversation:
     """Parse a request.
 
     Raises:
-        ValueError: a thinking block came back changed; the real API refuses it, too.
+        ValueError: a thinking block came back changed, or a message is empty; the real API refuses both.
     """
+    if not all(message["content"] for message in body["messages"]):
+        raise ValueError("messages must have non-empty content")
     blocks = [block for message in body["messages"] for block in _blocks(message["content"])]
     for block in blocks:
         if block["type"] == "thinking" and block["signature"] != _signature(block["thinking"]):

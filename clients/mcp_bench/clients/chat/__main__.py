@@ -67,7 +67,7 @@ def resume(provider: Provider, path: Path) -> Usage:
     """
     try:
         stored = json.loads(path.read_bytes())
-        provider.messages[:] = [*stored["messages"], provider.messages[-1]]
+        provider.go_on(stored["messages"])
         return Usage(**stored["usage"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ClientError("usage", f"cannot go on with the conversation in {path}: {error!r}") from error

@@ -124,6 +124,22 @@ class AnthropicMessages:
         ]
         self.messages.append({"role": "user", "content": blocks})
 
+    def go_on(self, stored: Sequence[dict[str, Any]]) -> None:
+        """Join messages of one role: the user's follow each other after results, or after an empty turn."""
+        joined: list[dict[str, Any]] = []
+        for message in (*stored, *self.messages):
+            if not message["content"]:  # earlier versions stored such messages, which the API refuses
+                continue
+            if joined and joined[-1]["role"] == message["role"]:
+                message = {**message, "content": _blocks(joined.pop()) + _blocks(message)}
+            joined.append(message)
+        self.messages[:] = joined
+
+
+def _blocks(message: dict[str, Any]) -> list[dict[str, Any]]:
+    content = message["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
 
 def _request(block: ToolUseBlock) -> ToolRequest:
     arguments, problem = parse_arguments(block.input)

@@ -41,7 +41,8 @@ async def converse(
         say_assistant(reply.text if answer is None else answer, reply.reasoning, calls)
         say_usage(usage.as_dict())
         if not calls:
-            provider.add_results([(request, SAID) for request in reply.calls])  # the tool to finish with
+            if reply.calls:  # of the tool to finish with
+                provider.add_results([(request, SAID) for request in reply.calls])
             say_final(answer if answer is not None else reply.text or "", reply.stopped)
             return usage
         outcomes = await toolbox.call_all(made)

@@ -125,6 +125,9 @@ class OpenAIChat:
             {"role": "tool", "tool_call_id": call.id, "content": outcome.text} for call, outcome in results
         ]
 
+    def go_on(self, stored: Sequence[dict[str, Any]]) -> None:
+        self.messages[:] = [*stored, self.messages[-1]]
+
     def _add(self, message: ChatCompletionMessage) -> tuple[ToolRequest, ...]:
         """Add the model's turn to the conversation unchanged; return its calls."""
         content = message.content

@@ -95,7 +95,7 @@ class Provider(Protocol):
     """A model API with one conversation."""
 
     messages: list[dict[str, Any]]
-    """The conversation in the API's own form: it can be stored as JSON, and replaced by a stored one."""
+    """The conversation in the API's own form. It can be stored as JSON."""
 
     async def reply(self) -> Reply:
         """Request the next turn and add it to the conversation.
@@ -107,7 +107,15 @@ class Provider(Protocol):
         ...
 
     def add_results(self, results: Sequence[tuple[ToolRequest, Outcome]]) -> None:
-        """Add the outcomes of all calls of the last turn, in the same order."""
+        """Add the outcomes of all calls of the last turn, in the same order. There is at least one."""
+        ...
+
+    def go_on(self, stored: Sequence[dict[str, Any]]) -> None:
+        """Put the messages of a stored conversation before the new one.
+
+        Raises:
+            KeyError, TypeError: they are no messages.
+        """
         ...
 
 
