@@ -6,7 +6,6 @@ import contextlib
 import json
 import math
 import re
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import cast
@@ -27,11 +26,10 @@ from mcp_bench.servers.improve.candidate import CrashError, crash_class
 from mcp_bench.servers.improve.estimate import BASELINE, CANDIDATE, REFERENCE
 from mcp_bench.servers.improve.held_out import Evidence, graded
 from mcp_bench.servers.improve.inside import values
-from mcp_bench.servers.improve.kept import Kept
 from mcp_bench.servers.improve.measure import Measured, bits, difference, judged, losses
 from mcp_bench.servers.improve.task_file import Metric, read_task
 from mcp_bench.servers.improve.versions import Versions, similarity
-from mcp_bench.servers.sandbox import Enforced, Sandbox, SandboxError, SandboxSpec
+from mcp_bench.servers.sandbox import Sandbox, SandboxError, SandboxSpec
 from tests.support.improvement.kinds import write_kind
 from tests.support.improvement.small_task import TASK, write_task
 
@@ -147,18 +145,6 @@ def test_samples_of_prompts_are_shared_where_the_task_has_the_model(tmp_path: Pa
     (folder / "model.py").unlink()
     with pytest.raises(WrongUseError, match=r"task.yaml:\d+: share: home needs a model.py"):
         read_task(folder)
-
-
-def test_samples_of_another_model_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
-    task = read_task(write_kind(tmp_path, "text"))
-    enforced = Enforced(
-        engine="x", version="1", user="x", network="none", memory="cgroup", cpus="cgroup", base="x"
-    )
-    Kept(task, "small.train.0", 0, enforced).add(task.baseline, {"candidate": [1.0]})
-    assert Kept(task, "small.train.0", 0, enforced).read(task.baseline) == {"candidate": [1.0]}
-    other = replace(task, model=f"{task.model}#")
-    assert Kept(other, "small.train.0", 0, enforced).read(task.baseline) == {}
 
 
 def test_every_family_is_in_one_place() -> None:

@@ -1,8 +1,9 @@
-"""Samples of searches that a home keeps by content: the same program asked again adds samples to a pool.
+"""Samples of searches that a home keeps by content.
 
-The key is a hash of all that a sample follows from. Samples of clocks also follow from the machine; those of
-other kinds from the drawn items, and so from the seed. Held-out samples are never kept here, nor are crashes:
-a crash can be the machine's fault.
+The key is a hash of all that a sample follows from. Samples of clocks also follow from the machine: the same
+program asked again adds samples to a pool. Those of other kinds follow from the drawn items, and so from the
+seed: one measurement has them all. Held-out samples are never kept here, nor are crashes: a crash can be the
+machine's fault.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from mcp_bench.servers.sandbox import Enforced
 
 FOLDER = "improve/samples"
 MOST = 200
-"""Samples of one program that are read: the last ones."""
+"""Samples of one program that are read, where a clock is: the last ones."""
 Samples = dict[str, list[float]]
 
 
@@ -32,7 +33,7 @@ class Kept:
     """The pool of one attempt: of a task's variant, on one machine."""
 
     def __init__(self, task: ImproveTask, task_id: str, seed: int, enforced: Enforced) -> None:
-        clock = task.definition.experiment.kind in CLOCKED
+        self._clock = task.definition.experiment.kind in CLOCKED
         self._about = [
             task.definition.model_dump_json(),
             (task.folder / "scorer.py").read_text(encoding="utf-8"),
@@ -42,20 +43,29 @@ class Kept:
             task_id,
             VERSION,
             *versions(task.definition.experiment.packages),
-            f"{enforced.machine} {processor()}" if clock else str(seed),
+            f"{enforced.machine} {processor()}" if self._clock else str(seed),
         ]
 
     def read(self, files: Files) -> Samples:
         """Return what was measured of a program and, on the same items, of the baseline."""
+        measured = self._measured(files)
+        if not self._clock:  # attempts that measured at the same time added the same items
+            return measured[-1] if measured else {}
         pool: Samples = {}
-        with suppress(OSError):
-            for line in self._place(files).read_text(encoding="utf-8").splitlines():
-                with suppress(ValueError):  # the last line of a process that was killed
-                    for name, values in json.loads(line).items():
-                        pool[name] = [*pool.get(name, ()), *values]
+        for samples in measured:
+            for name, values in samples.items():
+                pool[name] = [*pool.get(name, ()), *values]
         return {name: values[-MOST:] for name, values in pool.items()}
 
-    def add(self, files: Files, samples: dict[str, list[float]]) -> None:
+    def _measured(self, files: Files) -> list[Samples]:
+        found: list[Samples] = []
+        with suppress(OSError):
+            for line in self._place(files).read_text(encoding="utf-8").splitlines():
+                with suppress(ValueError):  # a line that a killed process or a full disk cut off
+                    found.append(json.loads(line))
+        return found
+
+    def add(self, files: Files, samples: Samples) -> None:
         """Add a measurement: one write, so that processes do not mix theirs."""
         place = self._place(files)
         with suppress(OSError):  # a full disk costs samples, not the attempt

@@ -140,7 +140,7 @@ class Definition(Model):
     budget: Budget = Budget()
     share: Literal["attempt", "home"] = "attempt"
     """Who adds to the samples of a search. `home`: all attempts of a recording home; those that run the same
-    program on the same variant pool what was measured."""
+    program on the same variant share what was measured."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """For the scorer."""
 
