@@ -3,7 +3,7 @@
 `program:NAME` is a program on PATH (`program:java`), `memory:GIB` is that much memory, `gpu` is a GPU.
 `model:ROLE` is a model that plays a role in the world (`model:user`): the operator names it. `sandbox` is an
 engine that runs sandboxes: `mcp-bench doctor` looks for one, and `record` before the first episode.
-`container:WHY` is an image that only docker or podman can build; `files:NAME` are files that the task lacks,
+`container:WHY` is an image that only docker or podman can build; `files:WHAT` is missing in the task's files,
 and `package:NAME` a Python package that the benchmark's Python lacks.
 """
 

@@ -72,6 +72,20 @@ def test_tasks_that_cannot_run_here_say_why(
     assert reason in unmet(task.needs)[0]
 
 
+def test_a_task_without_an_instruction_leaves_the_others(tmp_path: Path) -> None:
+    for name, more in (("none", ""), ("several", '[[steps]]\nname = "first"\n')):
+        folder = harbor_task(tmp_path / name)
+        (folder / "instruction.md").unlink()
+        with (folder / "task.toml").open("a") as file:
+            file.write(more)
+    harbor_task(tmp_path / "whole")
+    assert {task.id: unmet(task.needs) for task in BENCHMARK.at(str(tmp_path)).tasks("all")} == {
+        "none": ["the task has no instruction"],
+        "several": ["the task has no single instruction: it has several steps"],
+        "whole": [],
+    }
+
+
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BenchError, match="has no task"):

@@ -67,8 +67,10 @@ class TaskFolder:
 
     @cached_property
     def prompt(self) -> str:
+        """The instruction; empty if the task has none."""
         if self.format == "harbor":
-            return _text(self.path / "instruction.md").strip()
+            file = self.path / "instruction.md"
+            return _text(file).strip() if file.is_file() else ""
         described = self.settings.get("descriptions") or [{}]
         return str(self.settings.get("instruction") or described[0].get("description", "")).strip()
 
@@ -79,8 +81,6 @@ class TaskFolder:
         Raises:
             UnsupportedError: the task needs a container engine.
         """
-        if self.settings.get("steps"):
-            raise UnsupportedError("it has several steps")
         self._check_compose()
         file = self.context / "Dockerfile"
         named = self.section("environment").get("docker_image")
@@ -127,9 +127,11 @@ class TaskFolder:
         return {name: file.read_bytes() for name in names if (file := self.path / name).is_file()}
 
     def lacks(self) -> str:
-        """Return which file of the task is missing, or an empty string."""
+        """Return what is missing in the task's files, or an empty string."""
+        if self.settings.get("steps"):
+            return "single instruction: it has several steps"
         if not self.prompt:
-            return "an instruction"
+            return "instruction"
         if self.script not in self.tests:
             return self.script
         return "" if len(self.tests) > 1 or self.format == "harbor" else "files in tests/"
