@@ -242,6 +242,15 @@ async def test_a_failing_scorer_is_not_the_agents_fault(tmp_path: Path) -> None:
             await world.call("run", {})
 
 
+async def test_a_scorer_without_items_is_not_the_agents_fault(tmp_path: Path) -> None:
+    folder = write_kind(tmp_path, "codec")
+    file = folder / "task.yaml"
+    file.write_text(file.read_text().replace("{files: 8}", "{files: 0}"))
+    async with opened(Improve(folder), "small.train.0") as world:
+        with pytest.raises(BenchError, match=r"scorer.py gave no items for 'search'"):
+            await world.call("run", {})
+
+
 class FullTable:
     """A stand-in for a sandbox on a machine that has no room for a process."""
 

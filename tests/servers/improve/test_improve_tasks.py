@@ -241,9 +241,10 @@ def test_progress_goes_from_baseline_to_reference() -> None:
     samples = {"baseline": [4.0] * 9, "reference": [2.0] * 9, "candidate": [3.0] * 9}
     assert estimate.progress(LOSS, samples, "candidate", clock=False).value == 0.5
     assert estimate.progress(LOSS, samples, "reference", clock=False).low == 1
-    worse = {**samples, "reference": [5.0] * 9}
-    with pytest.raises(BenchError, match="not better"):
-        estimate.progress(LOSS, worse, "candidate", clock=False)
+    for values_of_reference in ([math.nan] * 9, [5.0] * 9):
+        worse = {**samples, "reference": values_of_reference}
+        with pytest.raises(BenchError, match="not better"):
+            estimate.progress(LOSS, worse, "candidate", clock=False)
     upwards = LOSS.model_copy(update={"direction": "maximize"})
     assert estimate.gain(upwards, worse, "reference", clock=False).value == 1
 

@@ -68,7 +68,7 @@ def progress(metric: Metric, samples: Samples, name: str, *, clock: bool) -> Est
 
 
 def _check_reference(gain: float) -> None:
-    if gain <= 0:
+    if not gain > 0:  # or it is no number
         raise BenchError(
             "the reference is not better than the baseline on these items, so nothing can be said of a "
             "candidate. Try the task: mcp-bench improve-task check"

@@ -58,9 +58,9 @@ async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: R
         part: `search`, or `grade` for held-out data.
 
     Raises:
-        BenchError: the baseline or the reference failed: that is no candidate's fault.
+        BenchError: the baseline or the reference failed, or the scorer: that is no candidate's fault.
     """
-    kind = task.definition.experiment.kind
+    kind, place = task.definition.experiment.kind, task.folder / "scorer.py"
     found = Measured({name: [] for name in candidates})
     try:
         if kind in CLOCKED:
@@ -76,10 +76,11 @@ async def measure(task: ImproveTask, candidates: Mapping[str, Candidate], rng: R
     except (BenchError, CrashError):
         raise
     except (Exception, SystemExit) as error:
-        place = task.folder / "scorer.py"
         raise BenchError(f"{place} failed: {type(error).__name__}: {error}") from error
     for name in found.crashes:
         found.values.pop(name, None)
+    if not all(found.values.values()):
+        raise BenchError(f"{place} gave no items for {part!r}, so nothing can be compared")
     return found
 
 
