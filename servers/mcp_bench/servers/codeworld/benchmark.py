@@ -29,7 +29,7 @@ class CodeWorld(SimpleBenchmark):
     """Generated tasks in a sandbox. `test` and `private` have the families in `HELD_OUT`."""
 
     name = "codeworld"
-    version = "1"
+    version = "2"
     summary = "Generated work in a terminal: mend code, analyse logs, clean data, repair repositories."
     replay: Replay = "none"
     splits = ("train", "dev", "test", PRIVATE)

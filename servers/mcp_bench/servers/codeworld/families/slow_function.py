@@ -68,10 +68,9 @@ def make(rng: random.Random, level: int) -> Case:
     local = random.Random(seed)  # noqa: S311 - the same numbers as in the check
     if level == 1:
         module, slow, fast = "window", WINDOW, FAST_WINDOW
-        size, width = 60_000, 30_000
-        numbers = [local.randrange(-100, 100) for _ in range(size)]
-        found = _best(numbers, width)
-        large = f"{draw}from window import best\nprint(best([r.randrange(-100, 100) for _ in range({size})], {width}))"
+        size, width = 240_000, 120_000
+        found = _best(local.choices(range(-100, 100), k=size), width)
+        large = f"{draw}from window import best\nprint(best(r.choices(range(-100, 100), k={size}), {width}))"
         given = [rng.randrange(-9, 9) for _ in range(12)]
         small, right = f"from window import best\nprint(best({given}, 4))", _best(given, 4)
     elif level == 2:
