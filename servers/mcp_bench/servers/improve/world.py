@@ -19,7 +19,7 @@ from mcp_bench.servers.improve.task_file import ImproveTask
 from mcp_bench.servers.improve.versions import Files, Version, Versions
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.lines import lines_of
-from mcp_bench.servers.worlds.simple import SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleWorld, whole_numbers
 
 SHOWN_CHARACTERS = 30_000
 OF_THE_MACHINE = ("timeout", "over_limit")
@@ -103,8 +103,7 @@ class ImproveWorld(SimpleWorld):
         self._evidence: Evidence | None = None
 
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
-        whole = {key: int(given) for key, given in arguments.items() if isinstance(given, float)}
-        arguments = {**arguments, **whole}  # 2.0 is an integer in JSON Schema
+        arguments = whole_numbers(arguments)
         match name:
             case "read":
                 return self._read(arguments)

@@ -13,7 +13,7 @@ from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.lines import lines_of
-from mcp_bench.servers.worlds.simple import SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleWorld, whole_numbers
 
 MOST_SECONDS = 600
 SHOWN_BYTES = 30_000
@@ -84,6 +84,7 @@ class ShellWorld(SimpleWorld):
     async def call(self, name: str, arguments: dict[str, JSON]) -> ToolResult:
         if self.sandbox.over:  # its files are graded
             return ToolResult(text=f"The machine was stopped: {self.sandbox.over}", is_error=True, done=True)
+        arguments = whole_numbers(arguments)
         try:
             match name:
                 case "bash":

@@ -7,7 +7,7 @@ replaced, and nothing requires these classes: any object with the methods of `Be
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial, wraps
 from inspect import isawaitable
 from itertools import chain, islice
@@ -235,3 +235,11 @@ def is_json(value: object) -> bool:
     except ValidationError:
         return False
     return True
+
+
+def whole_numbers(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
+    """Return a call's arguments with an integer for each 2.0: JSON Schema and models make no difference."""
+    return {
+        name: int(given) if isinstance(given, float) and given.is_integer() else given
+        for name, given in arguments.items()
+    }
