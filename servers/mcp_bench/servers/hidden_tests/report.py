@@ -27,7 +27,7 @@ async def read_report(sandbox: Sandbox, path: str, key: bytes) -> dict[str, str]
     if not hmac.compare_digest(hmac.digest(key, text, "sha256").hex().encode(), signature):
         return None
     found: dict[str, str] = {}
-    for line in text.decode("utf-8", "replace").splitlines():
+    for line in text.decode("utf-8", "replace").split("\n"):  # a name has no newline, but can have U+2028
         outcome, _, name = line.partition(" ")
         if outcome in OUTCOMES:
             found[name] = outcome

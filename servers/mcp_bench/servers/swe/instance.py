@@ -14,6 +14,7 @@ from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import HOST_BASE
+from mcp_bench.servers.worlds.lines import lines_of
 
 VARIABLE = "MCP_BENCH_SWE"
 LINES = "tasks.jsonl"
@@ -92,7 +93,7 @@ def instances() -> dict[str, Instance]:
 @lru_cache(maxsize=4)
 def _read(path: Path, changed_ns: int) -> dict[str, Instance]:
     found: dict[str, Instance] = {}
-    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+    for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), 1):
         if not line.strip():
             continue
         try:
