@@ -25,6 +25,17 @@ def test_environment_folder_and_steps_are_read() -> None:
     assert image.steps[4].text == "sh -c 'exit 0'"
 
 
+def test_a_default_replaces_what_is_unset_or_empty() -> None:
+    image = parsed(
+        "ARG KEPT=1\nARG AGAIN=1\nARG NONE\nFROM a:${NONE:-slim}\nARG KEPT\nARG AGAIN=2\nARG EMPTY=\nENV BLANK=''\n"
+        "ENV A=${NONE:-a} B=${EMPTY:-b} C=${BLANK:-c} D=x$NONE E=${KEPT:-e} F=${AGAIN:-f} G=${UNKNOWN:-g}\nRUN true\n"
+    )
+    assert image.base == "a:slim"
+    assert [image.env[name] for name in "ABCDEFG"] == ["a", "b", "c", "x", "1", "2", "g"]
+    [step] = image.steps
+    assert "NONE" not in step.env and step.env["EMPTY"] == ""
+
+
 def test_the_sandboxes_own_variables_are_known() -> None:
     image = parsed('FROM a\nENV PATH="/opt/venv/bin:$PATH" CACHE=$HOME/.cache\n')
     assert image.env == {"PATH": f"/opt/venv/bin:{PATH}", "CACHE": "/root/.cache"}

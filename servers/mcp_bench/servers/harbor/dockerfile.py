@@ -69,8 +69,9 @@ def parsed(text: str) -> Image:
                     raise UnsupportedError(f"Dockerfile, line {number}: it has more than one stage")
                 base = expanded(re.sub(r"--platform=\S+\s+", "", rest), known).split()[0]
             case "ARG":
-                name, _, value = rest.partition("=")
-                args.setdefault(name.strip(), word_value(value, known))
+                name, given, value = rest.partition("=")
+                if given:  # else it keeps the value that it has, or has none
+                    args[name.strip()] = word_value(value, known)
             case "ENV":
                 env |= {name: word_value(value, known) for name, value in pairs(rest)}
             case "WORKDIR":
@@ -168,11 +169,11 @@ def word_value(text: str, known: Mapping[str, str]) -> str:
 
 
 def expanded(text: str, known: Mapping[str, str]) -> str:
-    """Return a text with its variables replaced; unknown ones are empty."""
+    """Return a text with its variables replaced: those that are unknown or empty by their default, if any."""
 
     def value(found: re.Match[str]) -> str:
         if found[0].startswith("\\"):
             return "$"
-        return known.get(found[1] or found[3], found[2] or "")
+        return known.get(found[1] or found[3]) or found[2] or ""
 
     return VARIABLE.sub(value, text)
