@@ -81,7 +81,7 @@ class Curves:
             number += 1
             data = self.out / f"oracle-{number}.jsonl"
             step = once(self.out / f"oracle-{number}.json", partial(self.play, data, new))
-            lines = [(json.loads(line)["task"], line) for line in data.read_text().splitlines()]
+            lines = [(json.loads(line)["task"], line) for line in data.read_text().split("\n") if line]
             found |= dict(lines)
             if lost := sorted(set(step["tasks"]) - set(found)):
                 raise SystemExit(f"{len(lost)} tasks have no row in {data}, such as {lost[0]}")

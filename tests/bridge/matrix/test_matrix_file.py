@@ -63,6 +63,14 @@ tasks:
     ]  # fmt: skip
 
 
+def test_a_name_has_no_login(tmp_path: Path) -> None:
+    urls = "[http://me:secret@127.0.0.1:1/v1, 'http://127.0.0.1:2/v1?key=secret']"
+    assert names(tmp_path, f"record: {{agent: codex, user-model: m, user-base-url: {urls}}}") == [
+        "codex user-base-url=http://127.0.0.1:1/v1",
+        "codex user-base-url=http://127.0.0.1:2/v1",
+    ]
+
+
 def test_repeatable_options_and_files(tmp_path: Path) -> None:
     (cell,) = read(
         tmp_path, "name: m\nrecord: {agent: codex, server: ./s, prompt: [a, -b], prompt-file: p.txt, tag: []}"

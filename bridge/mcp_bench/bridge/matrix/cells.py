@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 from mcp_bench.bridge.matrix.settings import Setting, word_of
+from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 
 Settings = Mapping[str, Setting]
 Values = Mapping[str, Any]
@@ -175,7 +176,8 @@ def _words(key: str, value: Any, listed: set[tuple[str, str | None]], *, in_full
         if in_full and value:
             yield value[0] + (f" +{len(value) - 1}" if len(value) > 1 else "")
     elif value is not None and (in_full or (key, None) in listed):
-        yield word_of(value)
+        word = word_of(value)
+        yield without_secrets(word) if is_http_url(word) else word  # a name is printed, and stored
 
 
 def _check(cells: Sequence[Cell]) -> None:
