@@ -150,6 +150,9 @@ def test_broken_utf8_and_nan_are_read_as_servers_do() -> None:
         ),
         ({"result": {"content": [{"type": "text", "text": "no"}], "isError": True}}, "tool_error", "no"),
         ({"error": {"code": -32602, "message": "no such tool"}}, "rpc_error", "no such tool"),
+        ({"result": {"content": [{"type": "text", "text": "a"}]}, "error": None}, "ok", "a"),
+        ({"result": None, "error": {"message": "no"}}, "rpc_error", "no"),
+        ({"error": None}, "rpc_error", "null"),
         ({"result": {"content": [], "structuredContent": {"a": 1}}}, "ok", '{"a":1}'),
         (
             {"result": {"content": [{"type": "image", "mimeType": "image/png", "data": "AAAA"}]}},

@@ -86,6 +86,20 @@ def test_large_and_small_parsing_agree(window: int) -> None:
     compare()
 
 
+@pytest.mark.parametrize(
+    ("members", "outcome"),
+    [
+        (b'"error":null ,"result":null', "ok"),
+        (b'"result":{"isError":true},"error":null', "tool_error"),
+        (b'"error":{},"result":{}', "rpc_error"),
+        (b'"error":null', "rpc_error"),
+    ],
+)
+def test_a_null_beside_a_result_is_no_error(window: int, members: bytes, outcome: str) -> None:
+    body = b'{"id":1,' + members + b"}"
+    assert parse_large(large(body)).outcome == jsonrpc.parse(body).outcome == outcome
+
+
 @settings(deadline=None, max_examples=150)
 @given(
     st.binary(min_size=1)

@@ -151,13 +151,18 @@ def message(value: Any) -> Frame:
     method = value.get("method")
     if isinstance(method, str):
         return _with_method(clean(method), rpc_id, value.get("params"))
-    if "error" in value:
+    if _is_error(value):
         return Frame("response", rpc_id=rpc_id, outcome="rpc_error")
     if "result" in value:
         result = value["result"]
         refused = isinstance(result, dict) and result.get("isError") is True
         return Frame("response", rpc_id=rpc_id, outcome="tool_error" if refused else "ok")
     return INVALID
+
+
+def _is_error(response: dict[str, Any]) -> bool:
+    # some servers put a null beside every result, and clients take the result
+    return response.get("error") is not None or ("error" in response and "result" not in response)
 
 
 def _with_method(method: str, rpc_id: str | None, params: Any) -> Frame:
@@ -223,7 +228,7 @@ def media_text(kind: object, media_type: object, data: str) -> str:
 
 
 def _result_text(response: dict[str, Any]) -> str:
-    if "error" in response:
+    if _is_error(response):
         error = response["error"]
         message = error.get("message") if isinstance(error, dict) else None
         return message if isinstance(message, str) else dumps(error)

@@ -218,7 +218,8 @@ def _frame(text: _Text, top: dict[str, Span]) -> jsonrpc.Frame:
         a, b = _inner(text, top["result"]).get("isError", (0, 0))
         small["result"] = {"isError": b - a == 4 and text.at(a, 4) == b"true"}
     if "error" in top:
-        small["error"] = None
+        a, b = top["error"]
+        small["error"] = None if text.at(a, min(b - a, 5)) == b"null" else {}
     return jsonrpc.message(small)
 
 
