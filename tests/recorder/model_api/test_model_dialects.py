@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.model_api.dialects import DIALECTS, dialect_of
 from mcp_bench.recorder.model_api.dialects.dialect import Reply
-from mcp_bench.recorder.model_api.exchange import Exchange, read_exchange
+from mcp_bench.recorder.model_api.exchange import Exchange, read_exchange, reply_of
 from mcp_bench.recorder.trajectory import Usage
 from tests.support.model_endpoint import dialects as scripted
 from tests.support.model_endpoint.script import Call, TokenUsage, Turn
@@ -219,6 +219,71 @@ def test_token_ids_and_logprobs_of_vllm_streams() -> None:
     assert reply.tokens.logprobs == [-1.0, -1.1, -1.2, -1.3]
     assert exchange.usage == Usage(input_tokens=3, output_tokens=4, model_calls=1)
     assert exchange.answer is not None and exchange.answer["object"] == "chat.completion"
+
+
+def thinking(*texts: str) -> dict[str, Any]:
+    return {"type": "thinking", "thinking": [{"type": "text", "text": text} for text in texts]}
+
+
+def test_a_content_in_parts_has_reasoning_and_text() -> None:
+    """Mistral's form: https://docs.mistral.ai/capabilities/reasoning."""
+
+    def read_content(content: object) -> tuple[str, str]:
+        body = json.dumps({"choices": [{"message": {"content": content}, "finish_reason": "stop"}]})
+        reply = said("chat-completions", read("chat-completions", body.encode(), JSON))
+        return reply.reasoning, reply.text
+
+    answer = {"type": "text", "text": "42"}
+    assert read_content([thinking("6 x", " 7"), answer]) == ("6 x 7", "42")
+    assert read_content([{"type": "thinking", "thinking": "6 x 7"}, answer]) == ("6 x 7", "42")
+    assert read_content([{"type": "image_url"}, 5, None, {"type": "text", "text": 5}]) == ("", "")
+    assert read_content(5) == ("", "")
+
+
+@pytest.mark.parametrize(
+    "contents",
+    [
+        ["", [thinking("6 x")], [thinking(" 7")], "4", "2"],
+        [[thinking("6 x 7")], [{"type": "text", "text": "4"}], "2"],
+        ["4", [thinking("6 x 7"), {"type": "text", "text": "2"}]],
+    ],
+)
+def test_parts_and_texts_of_a_stream_are_joined(contents: list[Any]) -> None:
+    events = [{"choices": [{"delta": {"content": content}}]} for content in contents]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    reply = said("chat-completions", read("chat-completions", body.encode(), SSE))
+    assert (reply.reasoning, reply.text) == ("6 x 7", "42")
+
+
+ODD_REPLIES = {
+    "chat-completions": [
+        {"choices": [{"message": {"content": 5, "refusal": 5, "reasoning": 5}}]},
+        {"choices": [{"message": {"tool_calls": [{"id": [], "function": {"name": {}}}]}}]},
+    ],
+    "anthropic-messages": [
+        {"content": [{"type": "text", "text": ["a"]}]},
+        {"content": [{"type": "tool_use", "id": [], "name": "x"}]},
+    ],
+    "responses": [
+        {"output": [{"type": "message", "content": [{"text": {"a": 1}}]}]},
+        {"output": [{"type": "function_call", "call_id": {}, "name": 5}]},
+    ],
+    "gemini": [
+        {"candidates": [{"content": {"parts": [{"text": 5, "thought": True}]}}]},
+        {"candidates": [{"content": {"parts": [{"functionCall": {"id": "1", "name": ["x"]}}]}}]},
+    ],
+}
+
+
+@pytest.mark.parametrize("name", PARSED)
+def test_a_reply_has_texts_or_is_none(name: str) -> None:
+    """Who matches replies with turns relies on their types."""
+    for answer in ODD_REPLIES[name]:
+        reply = reply_of(PARSED[name], answer)
+        texts = [] if reply is None else [reply.text, reply.reasoning, *(call.name for call in reply.calls)]
+        ids = [] if reply is None else [call.id for call in reply.calls]
+        assert all(isinstance(text, str) for text in texts)
+        assert all(isinstance(call_id, str | None) for call_id in ids)
 
 
 def test_token_ids_in_place_of_tokens() -> None:

@@ -149,6 +149,20 @@ def captured() -> tuple[RunFolder, str, Sequence[str]]:
         return folder, begun, (first, last)
 
 
+def test_an_answer_of_any_form_lets_the_episode_end() -> None:
+    nested = '{"a":' + "[" * 700 + "]" * 700 + "}"
+    call = {"id": 5, "function": {"name": ["x"], "arguments": nested}}
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "I must."}]}
+    parts = [thought, {"type": "text", "text": "Done."}]
+    with RunFolder.create(run_info()) as folder:
+        begun = begin(folder, planned())
+        for message in ({"content": 5}, {"content": None, "tool_calls": [call]}, {"content": parts}):
+            exchange(folder, begun, {"tools": TOOLS}, completion(message))
+        joined = join_model_calls(folder.recording, begun, [USER, turn("Done.")])
+        assert [message.reasoning for message in joined] == [None, "I must."]
+        folder.recording.end_episode(begun, ended(), joined)
+
+
 def ended() -> Any:
     from mcp_bench.recorder.records import EpisodeEnd
 

@@ -7,6 +7,7 @@ import re
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from itertools import islice
 
 from mcp_bench.recorder.conversations.align import plain
@@ -49,7 +50,7 @@ class _Places:
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self._ids: defaultdict[str, list[int]] = defaultdict(list)
-        self._calls: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
+        self._calls: defaultdict[str | None, list[tuple[int, str]]] = defaultdict(list)
         """With the name of the tool."""
         self._texts: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
         for place, message in enumerate(messages):
@@ -141,8 +142,11 @@ def _replies(answers: Iterable[Answer]) -> Iterator[tuple[str, Reply]]:
             yield call, reply
 
 
-def _canonical(arguments: object) -> str:
-    return json.dumps(plain(arguments), sort_keys=True)  # JavaScript writes 10.0 as 10
+def _canonical(arguments: object) -> str | None:
+    """Return text that is the same for equal arguments; None if they are nested too deep for a call."""
+    with suppress(RecursionError):
+        return json.dumps(plain(arguments), sort_keys=True)  # JavaScript writes 10.0 as 10
+    return None
 
 
 def _letters(name: str) -> str:

@@ -1,7 +1,8 @@
 """OpenAI Chat Completions, with the extensions of other servers.
 
 https://platform.openai.com/docs/api-reference/chat. The API has no field for reasoning; servers of
-open-weights models send `reasoning_content` or `reasoning`. With `return_token_ids`, vLLM sends
+open-weights models send `reasoning_content` or `reasoning`, and Mistral's models a content in parts:
+https://docs.mistral.ai/capabilities/reasoning. With `return_token_ids`, vLLM sends
 `prompt_token_ids` and `token_ids`. With `return_tokens_as_token_ids`, it sends token ids in place of the
 tokens' text: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html
 """
@@ -9,7 +10,7 @@ tokens' text: https://docs.vllm.ai/en/latest/serving/openai_compatible_server.ht
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from mcp_bench.recorder.model_api.dialects.dialect import (
@@ -61,10 +62,11 @@ def join_events(events: Sequence[JSONObject]) -> JSONObject:
 def read_reply(document: JSONObject) -> Reply:
     choice = (document.get("choices") or [{}])[0]
     message = choice.get("message") or {}
+    text, thoughts = _texts(message.get("content"))
     return Reply(
         model=text_or_none(document.get("model")),
-        text=message.get("content") or message.get("refusal") or "",
-        reasoning=next((text for key in REASONING if (text := text_or_none(message.get(key)))), ""),
+        text=text or text_or_none(message.get("refusal")) or "",
+        reasoning=next((own for key in REASONING if (own := text_or_none(message.get(key)))), thoughts),
         calls=tuple(_call(call) for call in message.get("tool_calls") or ()),
         usage=usage(document.get("usage")),
         finish=choice.get("finish_reason"),
@@ -84,6 +86,24 @@ def usage(reported: JSONObject | None) -> Usage | None:
     )
 
 
+def _texts(content: Any) -> tuple[str, str]:
+    """Return the text and the reasoning of a content."""
+    parts = _parts(content)
+    return _joined(parts), _joined(inner for part in parts for inner in _parts(part.get("thinking")))
+
+
+def _parts(content: Any) -> list[JSONObject]:
+    """Return a content, which is a text or a list of parts, as parts; anything else is left out."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}]
+    return [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
+
+
+def _joined(parts: Iterable[JSONObject]) -> str:
+    texts = (text_or_none(part.get("text")) for part in parts if part.get("type") == "text")
+    return "".join(text or "" for text in texts)
+
+
 def _add_choice(choice: JSONObject, part: JSONObject) -> None:
     for key, value in part.items():
         if key == "delta":
@@ -98,6 +118,10 @@ def _add_delta(message: JSONObject, delta: JSONObject) -> None:
             for part in value or ():
                 _add_call(message.setdefault("tool_calls", []), part)
         elif value is not None:
+            if key == "content" and isinstance(message.get(key), list):
+                value = _parts(value)
+            elif key == "content" and isinstance(value, list):
+                message[key] = _parts(message.get(key))
             _add(message, key, value)
 
 
@@ -135,7 +159,9 @@ def _add(target: JSONObject, key: str, value: Any) -> None:
 def _call(call: JSONObject) -> RequestedCall:
     function = call.get("function") or {}
     return RequestedCall(
-        call.get("id"), function.get("name") or "", call_arguments(function.get("arguments") or "")
+        text_or_none(call.get("id")),
+        text_or_none(function.get("name")) or "",
+        call_arguments(function.get("arguments") or ""),
     )
 
 

@@ -36,6 +36,9 @@ class RequestedCall:
     name: str
     arguments: JSONObject | None
 
+    def __post_init__(self) -> None:
+        _refuse_other_than_text("" if self.id is None else self.id, self.name)
+
 
 @dataclass(frozen=True)
 class Tokens:
@@ -46,6 +49,12 @@ class Tokens:
     logprobs: list[float] | None = None
     version: str | None = None
     """Of the weights, where a policy is trained."""
+
+
+def _refuse_other_than_text(*values: object) -> None:
+    # endpoints send anything, and who reads a reply relies on its types
+    if not all(isinstance(value, str) for value in values):
+        raise TypeError("an answer has something else in place of a text")
 
 
 CUT = ("length", "max_tokens", "incomplete")
@@ -63,6 +72,9 @@ class Reply:
     usage: Usage | None
     finish: str | None
     tokens: Tokens = Tokens()
+
+    def __post_init__(self) -> None:
+        _refuse_other_than_text(self.text, self.reasoning)
 
     @property
     def cut(self) -> bool:
