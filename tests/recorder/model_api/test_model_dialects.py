@@ -255,6 +255,36 @@ def test_parts_and_texts_of_a_stream_are_joined(contents: list[Any]) -> None:
     assert (reply.reasoning, reply.text) == ("6 x 7", "42")
 
 
+def test_empty_fields_of_later_chunks_change_nothing() -> None:
+    """DashScope, GLM and DeepSeek continue a call with an empty id and name."""
+
+    def chunk(call_id: str, kind: str, name: str, given: str) -> dict[str, Any]:
+        function = {"name": name, "arguments": given}
+        call = {"index": 0, "id": call_id, "type": kind, "function": function}
+        return {"choices": [{"delta": {"role": "" if name == "" else "assistant", "tool_calls": [call]}}]}
+
+    events = [chunk("call_1", "function", "add", ""), chunk("", "", "", '{"a": '), chunk("", "", "", "1}")]
+    body = "".join(f"data: {json.dumps(event)}\n\n" for event in events)
+    answer = read("chat-completions", body.encode(), SSE).answer
+    assert answer is not None
+    function = {"name": "add", "arguments": '{"a": 1}'}
+    assert answer["choices"][0]["message"] == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [{"type": "function", "function": function, "id": "call_1"}],
+    }
+
+
+@pytest.mark.parametrize("usage", [{}, [], {"prompt_tokens": "many"}, {"promptTokenCount": [1]}])
+@pytest.mark.parametrize("name", PARSED)
+def test_an_odd_usage_leaves_the_reply(name: str, usage: object) -> None:
+    turn = Turn("0001", "scripted-1", "Hi", "", (), TokenUsage(1, 1, 0, 0))
+    answer = {**SCRIPTED[name].answer(turn)}
+    answer["usageMetadata" if name == "gemini" else "usage"] = usage
+    exchange = read(name, json.dumps(answer).encode(), JSON)
+    assert (exchange.usage, exchange.finish is None, said(name, exchange).text) == (None, False, "Hi")
+
+
 ODD_REPLIES = {
     "chat-completions": [
         {"choices": [{"message": {"content": 5, "refusal": 5, "reasoning": 5}}]},

@@ -19,6 +19,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     picked,
     same_names,
     text_or_none,
+    usage_or_none,
 )
 from mcp_bench.recorder.trajectory import Usage
 
@@ -90,15 +91,13 @@ def read_reply(document: JSONObject) -> Reply:
             for block in blocks
             if block["type"] == "tool_use"
         ),
-        usage=usage(document.get("usage")),
+        usage=usage_or_none(usage, document.get("usage")),
         finish=document.get("stop_reason"),
         tokens=extension_tokens(document) or Tokens(),
     )
 
 
-def usage(reported: JSONObject | None) -> Usage | None:
-    if reported is None:
-        return None
+def usage(reported: JSONObject) -> Usage:
     # the API does not include cache reads and writes in `input_tokens`
     cached = reported.get("cache_read_input_tokens") or 0
     return Usage(

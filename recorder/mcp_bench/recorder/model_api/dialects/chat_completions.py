@@ -25,6 +25,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     picked,
     same_names,
     text_or_none,
+    usage_or_none,
 )
 from mcp_bench.recorder.trajectory import Usage
 
@@ -37,7 +38,7 @@ PARAMETERS = {
 }
 REASONING = ("reasoning_content", "reasoning")
 ONCE = ("role", "id", "type", "name", "index")
-"""Text fields that are not concatenated: some servers repeat them in every event."""
+"""Text fields that are not concatenated: some servers repeat them in every event, or empty ones."""
 TOKEN_ID = "token_id:"  # noqa: S105 - not a secret
 
 
@@ -68,15 +69,13 @@ def read_reply(document: JSONObject) -> Reply:
         text=text or text_or_none(message.get("refusal")) or "",
         reasoning=next((own for key in REASONING if (own := text_or_none(message.get(key)))), thoughts),
         calls=tuple(_call(call) for call in message.get("tool_calls") or ()),
-        usage=usage(document.get("usage")),
+        usage=usage_or_none(usage, document.get("usage")),
         finish=choice.get("finish_reason"),
         tokens=_tokens(document, choice),
     )
 
 
-def usage(reported: JSONObject | None) -> Usage | None:
-    if reported is None:
-        return None
+def usage(reported: JSONObject) -> Usage:
     details = reported.get("prompt_tokens_details") or {}
     return Usage(
         input_tokens=reported["prompt_tokens"],
@@ -135,13 +134,15 @@ def _add_call(calls: list[JSONObject], part: JSONObject) -> None:
             for name, text in (value or {}).items():
                 if text is not None:
                     _add(calls[index]["function"], name, text)
-        elif value is not None and key != "index":
+        elif value not in (None, "") and key != "index":
             calls[index][key] = value
 
 
 def _add(target: JSONObject, key: str, value: Any) -> None:
     """Add a part. Texts and lists grow, also within objects (`logprobs`); other values are replaced."""
     known = target.get(key)
+    if value == "" and key in ONCE:
+        return
     if isinstance(value, dict) and isinstance(known, dict):
         for name, part in value.items():
             if part is not None:

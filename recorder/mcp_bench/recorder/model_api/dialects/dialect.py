@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +112,13 @@ def extension_tokens(document: Mapping[str, Any]) -> Tokens | None:
         document["token_logprobs"],
         text_or_none(document.get("system_fingerprint")),
     )
+
+
+def usage_or_none(read: Callable[[JSONObject], Usage], reported: Any) -> Usage | None:
+    """Return what `read` makes of the usage in an answer; None if it lacks numbers: the rest can be read."""
+    with suppress(*MALFORMED):
+        return read(reported)
+    return None
 
 
 def picked(body: Mapping[str, Any], names: Mapping[str, str]) -> JSONObject:

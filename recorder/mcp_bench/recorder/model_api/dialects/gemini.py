@@ -20,6 +20,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     picked,
     same_names,
     text_or_none,
+    usage_or_none,
 )
 from mcp_bench.recorder.trajectory import Usage
 
@@ -85,7 +86,7 @@ def read_reply(document: JSONObject) -> Reply:
         text="".join(part["text"] for part in parts if part.get("text") and not part.get("thought")),
         reasoning=joined(part.get("text") for part in parts if part.get("thought")),
         calls=tuple(RequestedCall(call.get("id"), call["name"], call.get("args") or {}) for call in calls),
-        usage=usage(document.get("usageMetadata")),
+        usage=usage_or_none(usage, document.get("usageMetadata")),
         finish=candidate.get("finishReason"),
         tokens=Tokens(
             ids=[entry["tokenId"] for entry in chosen] or None,
@@ -94,9 +95,7 @@ def read_reply(document: JSONObject) -> Reply:
     )
 
 
-def usage(reported: JSONObject | None) -> Usage | None:
-    if reported is None:
-        return None
+def usage(reported: JSONObject) -> Usage:
     # the API counts thoughts separately from other output tokens
     return Usage(
         input_tokens=reported["promptTokenCount"] + (reported.get("toolUsePromptTokenCount") or 0),

@@ -18,6 +18,7 @@ from mcp_bench.recorder.model_api.dialects.dialect import (
     picked,
     same_names,
     text_or_none,
+    usage_or_none,
 )
 from mcp_bench.recorder.trajectory import Usage
 
@@ -65,15 +66,13 @@ def read_reply(document: JSONObject) -> Reply:
         text=joined(part.get("text") or part.get("refusal") for part in parts),
         reasoning=joined(_thoughts(items)),
         calls=tuple(_calls(items)),
-        usage=usage(document.get("usage")),
+        usage=usage_or_none(usage, document.get("usage")),
         finish=status if status in ("completed", "incomplete") else None,
         tokens=extension_tokens(document) or Tokens(logprobs=logprobs or None),
     )
 
 
-def usage(reported: JSONObject | None) -> Usage | None:
-    if reported is None:
-        return None
+def usage(reported: JSONObject) -> Usage:
     return Usage(
         input_tokens=reported["input_tokens"],
         output_tokens=reported["output_tokens"],
