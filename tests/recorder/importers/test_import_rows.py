@@ -10,6 +10,9 @@ from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.cli.import_ import import_
+from mcp_bench.recorder.files.parquet import Parquet
+from mcp_bench.recorder.importers.attempt import Attempt
+from mcp_bench.recorder.trajectory import Message
 
 pytestmark = pytest.mark.system
 
@@ -102,3 +105,45 @@ def test_an_export_of_imported_rows_is_recognised(
         assert imported(invoke, plain) == (2, 0)
     assert imported(invoke, out) == (0, 2)
     assert imported(invoke, plain) == (0, 2)
+
+
+def left_out(invoke: Invoke, path: Path) -> tuple[int, list[tuple[str, str]]]:
+    """Import; return the number of new episodes, and the place and the reason of each row left out."""
+    outcome = json.loads(invoke(import_, path, "--json").stdout)
+    return outcome["imported"], [(bad["where"], bad["reason"]) for bad in outcome["bad"]]
+
+
+def test_a_line_that_is_not_utf8_is_left_out_alone(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """A lone surrogate in UTF-8's scheme is none. As an escape it is JSON, and becomes a question mark."""
+    good, other = (json.dumps(chat(f"Say {word}.", partial=1)).encode() for word in ("hi", "ho"))
+    path = tmp_path / "rows.jsonl"
+    odd, escaped = other.replace(b"ho", b"\xed\xa0\x80"), other.replace(b"ho", b"\\ud800")
+    path.write_bytes(b"\n".join([b"\xef\xbb\xbf" + good, odd, other, escaped, b"\xff"]))
+    place = odd.index(b"\xed")
+    assert left_out(invoke, path) == (
+        3, [("line 2", f"not UTF-8 at byte {place}"), ("line 5", "not UTF-8 at byte 0")],
+    )  # fmt: skip
+    rows = exported(invoke, tmp_path / "all.jsonl")
+    assert [row["messages"][0]["content"] for row in rows] == ["Say hi.", "Say ho.", "Say ?."]
+
+
+def test_an_odd_cell_leaves_out_its_row_alone(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    path = tmp_path / "rows.parquet"
+    with path.open("wb") as file:
+        writer = Parquet(file, {"messages": "json list", "partial": "float"}, None)  # type: ignore[arg-type]
+        for text in (r'"\ud800"', '"fine"', '"", "x": NaN', '"", "x": ' + "[" * 2000 + "]" * 2000):
+            asked, said = (f'{{"role": "{role}", "content": {text}}}' for role in ("user", "assistant"))
+            writer.write({"messages": [asked, said], "partial": 1.0})
+        writer.close()
+    assert left_out(invoke, path) == (
+        2, [("row 3", "not JSON: NaN is not a JSON number"), ("row 4", "nested too deeply")],
+    )  # fmt: skip
+    rows = exported(invoke, tmp_path / "all.jsonl")
+    assert [row["messages"][0]["content"] for row in rows] == ["?", "fine"]
+
+
+def test_an_attempt_that_cannot_be_stored_has_no_digest() -> None:
+    """So a row with one is left out, whichever importer made it."""
+    attempt = Attempt(task="t", messages=[Message(role="user", content="\ud800")])
+    with pytest.raises(UnicodeEncodeError):
+        attempt.digest()

@@ -281,6 +281,14 @@ def test_rows_that_cannot_be_read_are_named_first(invoke: Invoke, tmp_path: Path
     assert "line 1: message 0: unknown role 'robot'" in done.stderr
 
 
+def test_a_row_that_is_not_utf8_is_named(invoke: Invoke, tmp_path: Path) -> None:
+    row = b'{"messages": [{"role": "user", "content": "Hi"}]}\n'
+    (tmp_path / "d.jsonl").write_bytes(row.replace(b"Hi", b"\xed\xa0\x80") + row)
+    options = ("--against", "test", "--benchmark", "saasworld", "--json")
+    found = json.loads(invoke(leakage, tmp_path / "d.jsonl", *options).stdout)
+    assert [(bad["row"], bad["reason"][:10]) for bad in found["unreadable"]] == [("line 1", "not UTF-8 ")]
+
+
 def test_a_benchmark_that_is_not_installed_is_reported(invoke: Invoke, tmp_path: Path) -> None:
     record([(planned(), Episode()), (planned("b"), Episode())], benchmark="of-old")
     record([attempt(tasks("train", 1)[0])], **SAAS)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,12 @@ def cells(columns: Mapping[str, Column], row: Mapping[str, Any]) -> dict[str, An
     return {name: _cell(row.get(name), column) for name, column in columns.items()}
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Yield the rows of a file, with nested values decoded.
+def read_rows(path: Path, decode: Callable[[str], Any]) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Yield for each row of a file a function that returns it; it raises what `decode` raises.
+
+    Args:
+        path: of the file.
+        decode: reads a nested value from its JSON text.
 
     Raises:
         MissingDependencyError: pyarrow is not installed.
@@ -94,7 +99,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
             kinds = {field.name: _is_json(field.type) for field in file.schema_arrow}
             for batch in file.iter_batches(batch_size=64):
                 for row in batch.to_pylist():
-                    yield {name: _value(cell) if kinds[name] else cell for name, cell in row.items()}
+                    yield partial(_decoded, row, kinds, decode)
     except arrow.ArrowException as error:
         raise ValueError(f"not a readable Parquet file: {error}") from error
 
@@ -137,10 +142,16 @@ def _text(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _value(cell: Any) -> Any:
+def _decoded(
+    row: Mapping[str, Any], kinds: Mapping[str, bool], decode: Callable[[str], Any]
+) -> dict[str, Any]:
+    return {name: _value(cell, decode) if kinds[name] else cell for name, cell in row.items()}
+
+
+def _value(cell: Any, decode: Callable[[str], Any]) -> Any:
     if isinstance(cell, list):
-        return [_value(item) for item in cell]
-    return json.loads(cell) if isinstance(cell, str) else cell
+        return [_value(item, decode) for item in cell]
+    return decode(cell) if isinstance(cell, str) else cell
 
 
 def _size(cell: Any) -> int:

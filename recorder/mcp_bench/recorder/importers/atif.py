@@ -7,7 +7,6 @@ https://www.harborframework.com/docs/agents/trajectory-format
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -112,7 +111,7 @@ def _verdict(path: Path) -> dict[str, Any]:
 
 def _document(path: Path) -> dict[str, Any]:
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError, MemoryError):
+        found = parse(path.read_bytes(), nan_is_null=True)
+    except (OSError, RowError, MemoryError):
         return {}
     return found if isinstance(found, dict) else {}

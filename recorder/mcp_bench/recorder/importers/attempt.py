@@ -74,12 +74,16 @@ class Attempt(Model):
         return self.model_copy(update=found)
 
     def digest(self) -> str:
-        """Return a hash of content and grade, independent of the file and its format."""
+        """Return a hash of content and grade, independent of the file and its format.
+
+        Raises:
+            UnicodeEncodeError: a text has lone surrogates, which cannot be stored.
+        """
         content = self.model_dump(
             include={"messages", "benchmark", "task", "agent", "model", "seed", "partial", "strict", "error"}
         )
         text = json.dumps(content, sort_keys=True, ensure_ascii=False, default=str)
-        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        return hashlib.sha256(text.encode()).hexdigest()
 
 
 def number(value: Any) -> float | None:

@@ -73,7 +73,8 @@ def parse(data: bytes, *, nan_is_null: bool = False) -> Any:
         RowError: the data is not JSON, not UTF-8, or has NaN or Infinity.
     """
     try:
-        value = json.loads(data, parse_constant=no_number if nan_is_null else _no_number)
+        # from bytes, `json` takes lone surrogates, which no database does
+        value = json.loads(data.decode("utf-8-sig"), parse_constant=no_number if nan_is_null else _no_number)
     except UnicodeDecodeError as error:
         raise RowError(f"not UTF-8 at byte {error.start}") from error
     except RecursionError as error:
@@ -110,10 +111,8 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
         from mcp_bench.recorder.files.parquet import read_rows
 
         try:
-            for number, row in enumerate(read_rows(path), start=1):
-                # drop nulls: JSON lines leave out missing keys
-                kept = {name: value for name, value in row.items() if value is not None}
-                yield f"row {number}", partial(json_object, kept)
+            for number, load in enumerate(read_rows(path, lambda cell: parse(cell.encode())), start=1):
+                yield f"row {number}", partial(_without_nulls, load)
         except ValueError as error:
             raise RowError(str(error)) from error
         return
@@ -126,6 +125,11 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
                     yield f"line {number}", partial(_line, line)
     except damage() as error:
         raise RowError(f"damaged after line {number}: {error}") from error
+
+
+def _without_nulls(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    # JSON lines leave out missing keys
+    return {name: value for name, value in load().items() if value is not None}
 
 
 def _line(line: bytes) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def _add(row: Row, path: Path, runs: ImportedRuns, outcome: Outcome, defaults: D
     try:
         attempts = [defaults.apply(attempt) for attempt in row.attempts()]
         for attempt in attempts:
-            attempt.digest()  # fail on nesting too deep to serialise before anything of the row is stored
+            attempt.digest()  # fail on what cannot be serialised before anything of the row is stored
     except BenchError:
         raise
     except MemoryError:

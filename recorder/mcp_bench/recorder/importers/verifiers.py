@@ -6,7 +6,6 @@ https://github.com/PrimeIntellect-ai/verifiers
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
@@ -144,8 +143,8 @@ def _error(error: Any) -> str | None:
 def _metadata(path: Path) -> dict[str, Any]:
     """Return environment and model from `metadata.json` beside the results, else from the folder's name."""
     try:
-        found = json.loads((path.parent / "metadata.json").read_text("utf-8"))
+        found = parse((path.parent / "metadata.json").read_bytes(), nan_is_null=True)
         return found if isinstance(found, dict) else {}
-    except (OSError, ValueError):
+    except (OSError, RowError):
         environment, dashes, model = path.parent.parent.name.partition("--")
         return {"env_id": environment, "model": model.replace("--", "/")} if dashes else {}
