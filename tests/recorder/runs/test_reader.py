@@ -11,9 +11,12 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.records import EpisodeEnd
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.store import frame_log
+from mcp_bench.recorder.store.keys import own_key
+from mcp_bench.recorder.verify.verify import verify
 from mcp_bench.servers.contracts import Score
 from mcp_bench.servers.errors import UnknownNameError
 from tests.support import recorded as recording
@@ -79,9 +82,13 @@ def test_an_unknown_episode_is_named(name: str, recorded: tuple[RunFolder, str])
         assert reader.metrics("ep_none") == {}
 
 
-def test_a_search_for_frames_reads_few_others(bench_home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("old", [False, True])
+def test_a_search_for_frames_reads_few_others(
+    bench_home: Any, monkeypatch: pytest.MonkeyPatch, old: bool
+) -> None:
     """There is no index of frames by episode. Every episode is scanned at its end."""
-    assert search_steps(60, monkeypatch)[-1] < 1.2 * search_steps(20, monkeypatch)[-1]
+    many, few = (search_steps(count, monkeypatch, old=old)[-1] for count in (60, 20))
+    assert many < 1.2 * few
 
 
 def test_one_pass_finds_the_frames_of_all(bench_home: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,10 +97,38 @@ def test_one_pass_finds_the_frames_of_all(bench_home: Any, monkeypatch: pytest.M
     assert max(steps) < 1.2 * min(steps), steps
 
 
-def search_steps(count: int, monkeypatch: pytest.MonkeyPatch, *, at_once: bool = False) -> list[int]:
+def test_frames_are_found_after_the_clock_was_set_back(
+    bench_home: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An episode ended before another one began, says the clock, and its seal is behind the other's frames."""
+    died, ended, long = (planned(repeat=repeat) for repeat in range(3))
+    with RunFolder.create(run_info(died, ended, long)) as folder:
+        clock = [1_000_000_000]
+        for module in (frame_log, recording):
+            monkeypatch.setattr(module, "now_us", lambda: clock[0])
+        first = recording.begin(folder, ended)
+        clock[0] += 900_000_000
+        others = [recording.begin(folder, slot) for slot in (died, long)]
+        for episode in others:
+            folder.recording.store_frame(episode, 1, "client", recording.request(1, "transfer", {}))
+        clock[0] -= 700_000_000
+        for episode in (first, others[1]):
+            end = EpisodeEnd(termination="agent_exit", ended_us=clock[0])
+            folder.recording.store_frame(episode, 1, "client", recording.request(2, "transfer", {}))
+            folder.recording.end_episode(episode, end, [])
+        folder.recording.mark_died({first, others[1]})
+    with RunReader(folder.path) as reader:
+        assert [len(list(reader.frame_bodies(episode))) for episode in (first, *others)] == [1, 1, 2]
+    assert verify(folder.path, own_key()).state == "verified"
+
+
+def search_steps(
+    count: int, monkeypatch: pytest.MonkeyPatch, *, at_once: bool = False, old: bool = False
+) -> list[int]:
     """Return how many steps SQLite takes to find the frames of each episode of a run.
 
-    The episodes begin a long time after each other. The frames of all are found beforehand with `at_once`.
+    The episodes begin a long time after each other. The frames of all are found beforehand with `at_once`;
+    `old` seals do not say where those of an episode begin.
     """
     clock = itertools.count(1)
     for module in (frame_log, recording):
@@ -101,6 +136,9 @@ def search_steps(count: int, monkeypatch: pytest.MonkeyPatch, *, at_once: bool =
     slots = [planned(repeat=repeat) for repeat in range(count)]
     with RunFolder.create(run_info(*slots)) as folder:
         episodes = [play(folder, slot, Episode()) for slot in slots]
+    if old:
+        with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
+            db.execute("UPDATE seals SET contents = json_remove(contents, '$.frames[2]')")
     found: list[int] = []
 
     def step() -> None:

@@ -51,7 +51,7 @@ class CopiedRows:
         Raises:
             StorageError: one is missing.
         """
-        ends = {(number, link) for number, link in (self._seal(one)["frames"] for one in episodes)}
+        ends = {(number, link) for number, link, *_ in (self._seal(one)["frames"] for one in episodes)}
         before = NO_LINK
         ends.discard((0, before.hex()))
         frames = "SELECT id, tag, link FROM frames WHERE id >= ? ORDER BY id"
@@ -83,7 +83,7 @@ class CopiedRows:
         for table in OF_EPISODE[1:]:
             self._rows(table, "episode = ?", episode)
         self._check_seal(episode)
-        seal_episode(self.target, self.after, episode)
+        seal_episode(self.target, self.after, episode, last)
 
     def grade(self, episode: str, seal: bytes | None) -> None:
         """Copy what is sealed about an episode, if the run does not have it; `seal` is the run's seal."""

@@ -23,7 +23,7 @@ from mcp_bench.servers.contracts import Image
 OVERLAP = 4096
 """Bytes by which consecutive pieces of a large frame overlap."""
 CLOCK_STEP_US = 60_000_000
-"""The clock may be set back by this much during a run."""
+"""A recording of an earlier version is searched as if its clock was set back by this much at most."""
 NEIGHBOURS = 8
 """Episodes that ended before another one began, whose seals are read to find that one's frames."""
 _NO_END = (1 << 63) - 1
@@ -223,13 +223,16 @@ def frame_places(connection: sqlite3.Connection) -> dict[str, tuple[int, int]]:
 def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
     """Return a lower bound of an episode's frame numbers: there is no index by episode.
 
-    A seal has the number of the last frame at its time. The frames of an episode come after the seals of
-    those that had ended before it began and whose seals are older than its own. Frames need not be in the
-    order of time: episodes of several referee processes are stored in the order in which they end.
+    Its seal has one. Seals of earlier versions have only the number of the last frame at their time, and
+    then the frames of an episode come after the seals of those that had ended before it began and whose
+    seals are older than its own. Frames need not be in the order of time: episodes of several referee
+    processes are stored in the order in which they end.
     """
     if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'seals'").fetchone():
         return 1
     own = _sealed_frames(connection, "id = ?", episode)
+    if own and own[0][1] is not None:
+        return 1 + own[0][1]
     before = _sealed_frames(
         connection,
         # ids are in the order of their beginnings, and have an index
@@ -239,11 +242,16 @@ def _first_frame(connection: sqlite3.Connection, episode: str) -> int:
         CLOCK_STEP_US,
         NEIGHBOURS,
     )
-    return 1 + max((last for last in before if not own or last < own[0]), default=0)
+    return 1 + max((last for last, _ in before if not own or last < own[0][0]), default=0)
 
 
-def _sealed_frames(connection: sqlite3.Connection, where: str, *parameters: object) -> list[int]:
-    """Return the number of the last frame in the seals of some episodes, as far as they can be read."""
+def _sealed_frames(
+    connection: sqlite3.Connection, where: str, *parameters: object
+) -> list[tuple[int, int | None]]:
+    """Return the two numbers of frames in the seals of some episodes, as far as they can be read.
+
+    They are the last one at that time, and one behind which all frames of the episode are.
+    """
     sealed = connection.execute(
         f"SELECT contents FROM seals WHERE subject IN (SELECT id FROM episodes WHERE {where})",  # noqa: S608
         parameters,
@@ -251,7 +259,8 @@ def _sealed_frames(connection: sqlite3.Connection, where: str, *parameters: obje
     found = []
     for (contents,) in sealed:
         with contextlib.suppress(ValueError, TypeError, LookupError):
-            found.append(int(from_json(contents)["frames"][0]))
+            last, _, *after = from_json(contents)["frames"]
+            found.append((int(last), int(after[0]) if after else None))
     return found
 
 

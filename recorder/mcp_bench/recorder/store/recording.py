@@ -154,7 +154,7 @@ class Recording(FrameLog):
                 db.execute("UPDATE episodes SET tools = ? WHERE id = ?", (jsonrpc.dumps(tools), episode))
             tag_rows(db, self.signer, "messages", "episode = ?", episode)
             tag_rows(db, self.signer, "episodes", "id = ?", episode)
-            seal_episode(db, self.signer, episode)
+            seal_episode(db, self.signer, episode, self._began_after.get(episode))
         self._began_after.pop(episode, None)
         self.observers.notify("episode_ended", episode, end)
 
@@ -169,6 +169,7 @@ class Recording(FrameLog):
         with self.committing() as db:
             rows = db.execute("SELECT id FROM episodes WHERE invalid IS NULL ORDER BY id").fetchall()
             died = [episode for (episode,) in rows if episode not in done]
+            places = episode_rows.frame_places(db) if died else {}
             for episode in died:
                 for table, column in (("episodes", "id"), ("calls", "episode")):
                     refuse_changed_rows(db, self.signer, table, f"{column} = ?", episode)
@@ -179,7 +180,8 @@ class Recording(FrameLog):
                 )
                 tag_rows(db, self.signer, "calls", "episode = ?", episode)
                 tag_rows(db, self.signer, "episodes", "id = ?", episode)
-                seal_episode(db, self.signer, episode)
+                first, _ = places.get(episode, (None, None))
+                seal_episode(db, self.signer, episode, None if first is None else first - 1)
         return died
 
     def attempts(self) -> list[tuple[str, str, int, int, int]]:

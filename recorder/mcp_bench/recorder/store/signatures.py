@@ -246,9 +246,16 @@ def refuse_changed_rows(
             )
 
 
-def seal_episode(db: sqlite3.Connection, signer: Signer, episode: str) -> None:
-    """Seal the rows of an episode, within the transaction that ends it."""
-    contents: dict[str, object] = {"frames": _last_frame(db)}
+def seal_episode(db: sqlite3.Connection, signer: Signer, episode: str, after: int | None) -> None:
+    """Seal the rows of an episode, within the transaction that ends it.
+
+    Args:
+        db: the recordings.
+        signer: of the run.
+        episode: its id.
+        after: a frame behind which all of its frames are, so that they are found; None if it is not known.
+    """
+    contents: dict[str, object] = {"frames": _last_frame(db) + ([] if after is None else [after])}
     contents["episodes"] = tags(db, "episodes", "id = ?", episode)
     for table in OF_EPISODE:
         contents[table] = tags(db, table, "episode = ?", episode)

@@ -68,7 +68,7 @@ class RowCheck:
         """Return the changes, ordered by table and key."""
         for subject, contents in self._genuine_seals(self._db, "seals"):
             self._seals.add(subject)
-            last, link = contents.pop("frames")
+            last, link, *_ = contents.pop("frames")
             self._ends[subject] = (last, link)
             for table, tags in contents.items():
                 within = subject if table == "messages" else None
