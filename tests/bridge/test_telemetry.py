@@ -16,6 +16,7 @@ import pytest
 from mcp.client import Client
 from opentelemetry.proto.trace.v1.trace_pb2 import Span, Status
 
+from mcp_bench.bridge.telemetry import answering
 from mcp_bench.servers.extras import install_extra
 from tests.support import DESK_SERVER
 from tests.support.http.http_peers import echo_server, sdk_server
@@ -108,6 +109,12 @@ def test_errors_are_distinguished(bench: Any, script: Write, receiver: Receiver)
     failed = [call.status.code == Status.STATUS_CODE_ERROR for call in calls]
     assert failed[:4] == [False, True, True, False]
     assert calls[2].status.message
+
+
+def test_a_message_is_found_by_its_id_or_else_its_number() -> None:
+    batch = b'[{"id": 7, "result": "int"}, {"id": "7", "result": "text"}]'
+    found = [answering(batch, rpc_id) for rpc_id in ("7", "7.0", '"7"', "8")]
+    assert [message.get("result") for message in found] == ["int", "int", "text", None]
 
 
 def test_a_clients_trace_continues_and_frames_are_unchanged(

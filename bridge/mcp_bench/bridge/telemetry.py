@@ -260,9 +260,12 @@ def messages(body: Body) -> Iterator[dict[str, Any]]:
 
 def answering(body: Body, rpc_id: str) -> dict[str, Any]:
     """Return the message of a frame with this id (JSON text), or an empty one."""
-    from mcp_bench.recorder.frames.jsonrpc import id_text
+    from mcp_bench.recorder.frames.jsonrpc import id_text, same_id
 
-    return next((found for found in messages(body) if id_text(found.get("id")) == rpc_id), {})
+    by_id: dict[str, dict[str, Any]] = {
+        id_text(found.get("id")): found for found in reversed([*messages(body)])
+    }
+    return by_id.get(same_id(rpc_id, by_id) or "", {})
 
 
 def member(message: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -32,3 +32,13 @@ async def test_progress_after_a_cancelled_call_is_of_the_later_task() -> None:
     }
     assert routes.from_server(jsonrpc.parse(line(progress))) == "ep_2"
     assert routes.close() == {"ep_1", "ep_2"}
+
+
+async def test_an_answer_with_the_same_number_is_of_the_task() -> None:
+    """A client may count in floats, and a server in integers."""
+    current = task("ep_1")
+    routes = Routes(1, lambda: current)
+    routes.from_client(jsonrpc.parse(request(7.0, "t", {})))
+    current = task("ep_2")
+    assert routes.from_server(jsonrpc.parse(b'{"id": 7, "result": {}}')) == "ep_1"
+    assert routes.close() == set()

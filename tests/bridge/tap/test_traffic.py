@@ -67,6 +67,16 @@ async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
     assert traffic.seen.answered == {"tools/call"}
 
 
+async def test_a_server_may_spell_a_number_differently() -> None:
+    traffic = Traffic()
+    traffic.from_client(2, [jsonrpc.parse(call("7"))])
+    traffic.from_client(1, [jsonrpc.parse(call("7.0"))])
+    traffic.closed(2)
+    traffic.from_server(1, [jsonrpc.parse(b'{"id":7,"result":{}}')])
+    assert not await waits(traffic)
+    assert traffic.seen.answered == {"tools/call"}
+
+
 async def test_ready_is_reported_once_after_handshake_and_listing() -> None:
     reported: list[bool] = []
     traffic = Traffic(on_ready=lambda: reported.append(True))

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.recorder.frames.jsonrpc import id_text, loads, message, parse, response_text
+from mcp_bench.recorder.frames.jsonrpc import id_text, loads, message, parse, response_result, response_text
 
 pytestmark = pytest.mark.unit
 
@@ -112,6 +112,13 @@ def test_ids_keep_their_spelling() -> None:
     ids = [parse(f'{{"id": {spelling}, "method": "m"}}'.encode()).rpc_id for spelling in spellings]
     assert ids == spellings
     assert id_text("é") == parse('{"id":"é","method":"m"}'.encode()).rpc_id
+
+
+def test_an_answer_is_found_by_its_spelling_or_else_its_number() -> None:
+    batch = b'[{"id":1,"result":"int"},{"id":1.0,"result":"float"},{"id":"1","result":"text"}]'
+    assert [response_text(batch, rpc_id) for rpc_id in ("1", "1.0", '"1"')] == ['"int"', '"float"', '"text"']
+    assert response_result(b'{"id":7,"result":{"a":1}}', "7.0") == {"a": 1}
+    assert response_result(b'{"id":7,"result":{"a":1}}', '"7"') is None
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(st.text(), json_values))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.recorder.errors import DiskFullError, StorageError
 from mcp_bench.recorder.frames.body import body_bytes
-from mcp_bench.recorder.records import EpisodeEnd, new_id, now_us
+from mcp_bench.recorder.records import Direction, EpisodeEnd, new_id, now_us
 from mcp_bench.recorder.runs.parts import resume_run
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import Message
@@ -122,6 +122,27 @@ def test_ids_differ_by_connection_direction_and_spelling(folder: RunFolder, epis
     store(episode, 1, "server", b'{"id":1.0,"result":{"isError":true}}')
     assert rows(folder, "SELECT tool FROM calls WHERE outcome = 'tool_error'") == [("float",)]
     assert outcomes(folder) == [None, "tool_error", None, None]
+
+
+@pytest.mark.parametrize(
+    ("asked", "answered", "expected"),
+    [("7.0", "7", "ok"), ("7", "7.0", "ok"), ("7e0", "7", "ok"), ('"7"', "7", None), ("7.0", "8", None)],
+)
+def test_a_server_may_spell_a_number_differently(
+    folder: RunFolder, episode: str, asked: str, answered: str, expected: str | None
+) -> None:
+    def store(direction: Direction, text: str) -> None:
+        folder.recording.store_frame(episode, 1, direction, text.encode())
+
+    tool = '{"name": "look", "inputSchema": {}}'
+    store("client", f'{{"id": {asked}, "method": "tools/list"}}')
+    store("server", f'{{"id": {answered}, "result": {{"tools": [{tool}]}}}}')
+    store("client", f'{{"id": {asked}, "method": "tools/call", "params": {{"name": "look"}}}}')
+    store("server", f'{{"id": {answered}, "result": {{"content": [{{"type": "text", "text": "A."}}]}}}}')
+    assert outcomes(folder) == [expected]
+    (call,) = folder.recording.recorded_calls(episode)
+    listed = [tool.function.name for tool in folder.recording.listed_tools(episode)]
+    assert (call.text, listed) == (("A.", ["look"]) if expected else ("", []))
 
 
 def test_calls_come_in_the_order_they_ran(folder: RunFolder, episode: str) -> None:

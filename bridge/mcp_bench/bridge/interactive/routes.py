@@ -12,7 +12,7 @@ import anyio
 
 from mcp_bench.bridge.interactive.open_task import OpenTask
 from mcp_bench.bridge.interactive.tools import CONTROL
-from mcp_bench.recorder.frames.jsonrpc import Frame
+from mcp_bench.recorder.frames.jsonrpc import Frame, same_id
 
 
 class Routes:
@@ -79,7 +79,7 @@ class Routes:
         that the server could not parse, most likely the last one.
         """
         if response.rpc_id not in (None, "null") or response.rpc_id in self._requests:
-            return response.rpc_id
+            return same_id(response.rpc_id, self._requests)
         if self._broken:
             self._broken -= 1
             return None

@@ -11,7 +11,7 @@ from mcp_bench.bridge.tap.traffic import client_info
 from mcp_bench.bridge.wire.foreign_server import BENCHMARK, NO_SPLIT, NO_VERSION
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.frames.body import Body
-from mcp_bench.recorder.frames.jsonrpc import Frame
+from mcp_bench.recorder.frames.jsonrpc import Frame, same_id
 from mcp_bench.recorder.records import (
     Direction,
     EpisodeEnd,
@@ -89,7 +89,7 @@ class SessionRecording:
 
     def _note(self, direction: Direction, body: Body, message: Frame) -> None:
         if message.kind == "response" and direction == "server":
-            self._open.discard(message.rpc_id)
+            self._open.discard(same_id(message.rpc_id, self._open))
         elif message.kind == "request" and direction == "client":
             self._open.add(message.rpc_id)
             if not self.client_known and isinstance(body, bytes) and (info := client_info(body)):

@@ -87,7 +87,8 @@ class Traffic:
         if response.rpc_id in (None, "null") and (number, response.rpc_id) not in self._open:
             self._refused(number)
             return
-        method = self._open.pop((number, response.rpc_id), None)
+        asked = jsonrpc.same_id(response.rpc_id, [rpc_id for on, rpc_id in self._open if on == number])
+        method = self._open.pop((number, asked), None)
         if response.outcome != "rpc_error" and method not in self.seen.answered:
             self.seen.answered.add(method or "")
             if self.seen.ready:

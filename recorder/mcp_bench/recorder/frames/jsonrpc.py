@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, cast
 
@@ -101,6 +103,23 @@ def id_text(rpc_id: object) -> str:
     return rpc_id.spelling if isinstance(rpc_id, _Number) else json.dumps(rpc_id)
 
 
+def same_id(rpc_id: str | None, ids: Collection[str | None]) -> str | None:
+    """Return the one of `ids` that is the same as an id, or else the same number; itself if none is.
+
+    All are JSON text. A server may answer 7 to 7.0; a number stays distinct from a string.
+    """
+    if rpc_id in ids:
+        return rpc_id
+    return next((one for one in ids if _same_number(one, rpc_id)), rpc_id)
+
+
+def _same_number(one: str | None, other: str | None) -> bool:
+    try:
+        return float(one or "") == float(other or "")
+    except ValueError:
+        return False
+
+
 def parse(body: bytes) -> Frame:
     """Parse one line, or a body of streamable HTTP. Never raises."""
     try:
@@ -184,14 +203,9 @@ def _with_method(method: str, rpc_id: str | None, params: Any) -> Frame:
 
 def response_result(body: bytes, rpc_id: str) -> dict[str, Any] | None:
     """Return the result object of the response to `rpc_id` in a stored frame, or None."""
-    try:
-        value = loads(body)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
-                result = json.loads(dumps(item.get("result")))
-                return result if isinstance(result, dict) else None
-    except (ValueError, RecursionError):
-        pass
+    with suppress(ValueError, RecursionError):
+        result = json.loads(dumps((_response(body, rpc_id) or {}).get("result")))
+        return result if isinstance(result, dict) else None
     return None
 
 
@@ -201,14 +215,17 @@ def response_text(body: bytes, rpc_id: str) -> str:
     Text blocks are joined by line breaks. Images and sounds are only named, other blocks become JSON, and
     an error becomes its message. A response that cannot be read gives an empty text.
     """
-    try:
-        value = loads(body)
-        for item in value if isinstance(value, list) else [value]:
-            if isinstance(item, dict) and "method" not in item and id_text(item.get("id")) == rpc_id:
-                return clean(_result_text(item))
-    except (ValueError, RecursionError):
-        pass
+    with suppress(ValueError, RecursionError):
+        found = _response(body, rpc_id)
+        return "" if found is None else clean(_result_text(found))
     return ""
+
+
+def _response(body: bytes, rpc_id: str) -> dict[str, Any] | None:
+    value = loads(body)
+    items = [item for item in (value if isinstance(value, list) else [value]) if isinstance(item, dict)]
+    by_id = {id_text(item.get("id")): item for item in reversed(items) if "method" not in item}
+    return by_id.get(same_id(rpc_id, by_id) or "")
 
 
 def response_images(body: bytes, rpc_id: str) -> list[tuple[str, str]]:

@@ -115,7 +115,8 @@ class CallTracker:
 
     def _settle_with(self, wire: Wire, message: jsonrpc.Frame, frame: int, now: int, body: Body) -> None:
         calls = self._open.get(wire, [])
-        call = next((c for c in calls if c.rpc_id == message.rpc_id), None)
+        asked = jsonrpc.same_id(message.rpc_id, [c.rpc_id for c in calls])
+        call = next((c for c in calls if c.rpc_id == asked), None)
         if call is None or message.outcome is None:  # it answers another kind of request
             return
         calls.remove(call)
@@ -140,12 +141,10 @@ class CallTracker:
             The call; None if no open call has this id.
         """
         waiting = [call for call in self._open.get(wire, ()) if call.execution is None]
-        exact = jsonrpc.id_text(rpc_id)
-        call = next((c for c in waiting if c.rpc_id == exact), None) or next(
-            (c for c in waiting if _same_number(c.rpc_id, rpc_id)), None
-        )
+        asked = jsonrpc.same_id(jsonrpc.id_text(rpc_id), [c.rpc_id for c in waiting])
+        call = next((c for c in waiting if c.rpc_id == asked), None)
         if call is None:
-            _log.warning("episode %s: no open call has the id %s", wire[0], exact)
+            _log.warning("episode %s: no open call has the id %s", wire[0], asked)
             return None
         episode = wire[0]
         call.execution = self._executed.get(episode, 0) + 1 if execution is None else execution
@@ -181,13 +180,3 @@ def _start(call: Call, body: Body) -> CallStart:
         call.started_us,
         body,
     )
-
-
-def _same_number(spelled: str, value: object) -> bool:
-    # a server may read the id 1.0 as 1, or 1e0 as 1.0
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    try:
-        return float(spelled) == value
-    except ValueError:
-        return False

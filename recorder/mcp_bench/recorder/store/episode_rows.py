@@ -270,11 +270,13 @@ def listed_tools(connection: sqlite3.Connection, episode: str, after: int) -> li
     Only frames behind the number `after` are searched: there is no index by episode.
     """
     # CROSS JOIN keeps SQLite from scanning all requests for each answer, and the + from making an index of
-    # all frames for this one query
+    # all frames for this one query. Ids are JSON text, as in `jsonrpc.same_id`
     rows = connection.execute(
         "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
         " ON answer.id > ask.id AND +answer.episode = ask.episode AND +answer.connection = ask.connection"
-        " AND +answer.direction = 'server' AND +answer.kind = 'response' AND +answer.rpc_id = ask.rpc_id"
+        " AND +answer.direction = 'server' AND +answer.kind = 'response' AND (+answer.rpc_id = ask.rpc_id"
+        " OR answer.rpc_id GLOB '[-0-9]*' AND ask.rpc_id GLOB '[-0-9]*'"
+        " AND CAST(answer.rpc_id AS REAL) = CAST(ask.rpc_id AS REAL))"
         " WHERE ask.id > ? AND ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
         " ORDER BY answer.id",
         [after, episode],
