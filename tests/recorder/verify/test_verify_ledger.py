@@ -19,8 +19,12 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.runs.parts import resume_run
-from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.taint import Scan
+from mcp_bench.recorder.verify import home as verify_module
+from mcp_bench.recorder.verify.verify import Verdict
+from mcp_bench.recorder.verify.verify import verify as verify_run
+from mcp_bench.servers.errors import UnknownNameError
 from tests.support.recorded import Episode, begin, planned, play, record, request, run_info
 
 pytestmark = pytest.mark.component
@@ -140,6 +144,22 @@ def test_a_deleted_run_is_not_missing_until_it_is_back(
     assert states(invoke) == {kept.id: "verified"}
     shutil.copytree(copy, gone.path)
     assert verdicts(invoke)[gone.id]["ledger"] == "rolled back"
+
+
+def test_a_run_that_is_deleted_meanwhile_is_left_out(
+    bench_home: Path, invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [failed_run() for _ in range(3)]
+    deletes: dict[str, Callable[[Path], None]] = {runs[0].id: remove_run, runs[1].id: shutil.rmtree}
+
+    def verify_later(path: Path, *rest: Any) -> Verdict:
+        deletes.pop(path.name, lambda _: None)(path)
+        return verify_run(path, *rest)
+
+    monkeypatch.setattr(verify_module, "verify", verify_later)
+    assert states(invoke) == {runs[1].id: "missing", runs[2].id: "verified"}
+    deletes[runs[2].id] = remove_run
+    assert isinstance(invoke(verify, runs[2].id).exception, UnknownNameError)
 
 
 def test_a_run_that_is_recorded_is_not_deleted(bench_home: Path, invoke: Invoke) -> None:

@@ -13,6 +13,7 @@ from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify, verify_ledger
+from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.home import home
 
 
@@ -39,7 +40,13 @@ def verify_home(
     wanted = {run_id(run, known) for run in runs}
     paths = [] if wanted and wanted <= gone else run_paths(sorted(wanted - gone), tags=tags)
     for path in paths:
-        if path.name not in gone:
-            yield verify(path, key, ledger)
+        if path.name in gone:
+            continue
+        verdict = verify(path, key, ledger)
+        if not path.exists() and ledger.is_removed(path.name):  # by another process, meanwhile
+            if wanted:
+                raise UnknownNameError("run", path.name, ())
+            continue
+        yield verdict
     if not tags:  # a run that is gone has no tags any more
         yield from verify_ledger(ledger, home(), wanted)

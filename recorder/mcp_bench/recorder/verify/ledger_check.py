@@ -21,6 +21,7 @@ Standing = Literal["entered", "older", "accepted", "rolled back", "unknown"]
 """
 
 _CLOSED = ("closed", "added")
+_REMOVED = ("removing", "removed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +150,11 @@ class LedgerCheck:
     def _fault(self, where: str, change: Literal["edited", "removed"], detail: str) -> None:
         self._faults.setdefault(where, Fault(where, change, detail))
 
+    def is_removed(self, run: str) -> bool:
+        """Read the ledger again, and return whether `mcp-bench` has deleted a run or is doing so."""
+        self.refresh()
+        return any(entry.kind in _REMOVED for entry in self.history(run)[-1:])
+
     def faults(self) -> list[Fault]:
         """Return what is wrong with the ledger, as its lines and the runs judged so far show."""
         lines = self._contents.faults if self._contents else []
@@ -158,7 +164,7 @@ class LedgerCheck:
         """Yield the runs whose folder is gone and that were not deleted by `mcp-bench`, with details."""
         for run, history in self._runs.items():
             last = history[-1]
-            if run not in present and last.kind not in ("ledger", "adding", "removing", "removed"):
+            if run not in present and last.kind not in ("ledger", "adding", *_REMOVED):
                 yield run, f"its folder is gone: the ledger has it as {_said(last)}"
 
 
