@@ -14,7 +14,7 @@ from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.terminal.sanitize import sanitize
-from tests.support.recorded import Episode, begin, planned, record, request, run_info
+from tests.support.recorded import Episode, begin, kill, planned, record, request, run_info
 
 pytestmark = pytest.mark.unit
 
@@ -62,6 +62,15 @@ def test_a_run_lists_its_episodes(invoke: Invoke) -> None:
     assert [(row["id"], row["task"], row["calls"]) for row in listed] == [
         (episodes[0], "a", 1), (episodes[1], "b", 1),
     ]  # fmt: skip
+
+
+def test_an_attempt_that_nobody_records_is_cut_off(invoke: Invoke) -> None:
+    folder = RunFolder.create(run_info())
+    begin(folder, folder.info.plan[0])
+    assert "running" in invoke(show, folder.id).output
+    kill(folder)
+    output = invoke(show, folder.id).output
+    assert ("cut off" in output, "running" in output) == (True, False)
 
 
 def test_a_damaged_run_does_not_hide_other_runs(invoke: Invoke) -> None:

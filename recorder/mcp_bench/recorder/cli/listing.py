@@ -17,6 +17,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.grading import Score
@@ -72,6 +73,7 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
     for path in paths:
         if problem := nothing_in(path):
             raise problem
+        cut_off = not is_being_written(path)  # asked first: an attempt may end meanwhile, and none begins
         with RunReader(path) as reader:
             run, episodes = reader.summary(), list(reader.episodes())
         if as_json:
@@ -107,7 +109,7 @@ def show_episodes(paths: Sequence[Path], as_json: bool) -> None:
                 episode.id,
                 episode.task,
                 episode.agent if agents != {run and run.agent} else "",
-                result(episode),
+                result(episode, cut_off),
                 episode.score.words() if episode.score else "",
                 str(episode.calls),
                 "" if episode.seconds is None else f"{episode.seconds:.1f} s",
@@ -154,12 +156,17 @@ def moment(microseconds: int) -> str:
     return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def result(episode: StoredEpisode) -> str:
-    """Return the outcome of an episode in a few words."""
+def result(episode: StoredEpisode, cut_off: bool) -> str:
+    """Return the outcome of an episode in a few words.
+
+    Args:
+        episode: an attempt.
+        cut_off: whether nobody records its run any more, so that one without an end never gets one.
+    """
     if episode.invalid is not None:
         return f"invalid: {episode.invalid}"
     if episode.partial is None:
-        return "not graded" if episode.ended_us else "running"
+        return "not graded" if episode.ended_us else "cut off" if cut_off else "running"
     return f"partial {episode.partial:.2f}, {'solved' if episode.strict else 'not solved'}"
 
 
