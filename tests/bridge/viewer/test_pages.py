@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import subprocess
@@ -292,6 +293,12 @@ def test_a_call_can_be_copied(bench_home: Path) -> None:
     assert "'\"'\"'" in viewed.get(f"{base}/curl").text
     for missing in (f"{base}/other", base.replace("/1", "/2") + "/json", f"{base}/images/0"):
         assert viewed.get(missing).status_code == 404
+
+
+def test_a_small_image_has_a_size_in_bytes(bench_home: Path) -> None:
+    drawing = {"type": "image", "data": base64.b64encode(b"<svg/>").decode(), "mimeType": "image/svg+xml"}
+    folder, (episode,) = record([(planned(), Episode((("draw", {}, [drawing]),)))])
+    assert "Image, image/svg+xml, 6 bytes<" in client().get(f"/runs/{folder.path.name}/{episode}").text
 
 
 def test_frames_are_the_exact_bytes(bench_home: Path) -> None:

@@ -44,7 +44,7 @@ def environment() -> Environment:
         duration=duration,
         score=score,
         number=number,
-        bytes=size,
+        size=size,
         percent=percent,
         compact=compact,
         prose=prose,
@@ -114,7 +114,7 @@ def compact(value: object) -> str:
     return f"{found:,.0f}" if abs(found) >= 1000 else f"{found:.3g}"
 
 
-def size(characters: int) -> str:
-    if characters < 1000:
-        return f"{characters} characters"
-    return f"{characters / 1000:.0f} kB" if characters < 1_000_000 else f"{characters / 1e6:.1f} MB"
+def size(count: int, unit: str = "characters") -> str:
+    if count < 1000:
+        return f"{count} {unit}"
+    return f"{count / 1000:.0f} kB" if count < 1_000_000 else f"{count / 1e6:.1f} MB"
