@@ -275,6 +275,11 @@ def test_empty_fields_of_later_chunks_change_nothing() -> None:
     }
 
 
+def test_an_index_that_no_answer_has_fills_no_memory() -> None:
+    event = {"choices": [{"delta": {"tool_calls": [{"index": 10**15, "function": {"name": "add"}}]}}]}
+    assert read("chat-completions", f"data: {json.dumps(event)}\n\n".encode(), SSE).answer is None
+
+
 @pytest.mark.parametrize("usage", [{}, [], {"prompt_tokens": "many"}, {"promptTokenCount": [1]}])
 @pytest.mark.parametrize("name", PARSED)
 def test_an_odd_usage_leaves_the_reply(name: str, usage: object) -> None:

@@ -39,6 +39,8 @@ PARAMETERS = {
 REASONING = ("reasoning_content", "reasoning")
 ONCE = ("role", "id", "type", "name", "index")
 """Text fields that are not concatenated: some servers repeat them in every event, or empty ones."""
+MOST_CALLS = 10_000
+"""In one answer. An index fills all places before it."""
 TOKEN_ID = "token_id:"  # noqa: S105 - not a secret
 
 
@@ -127,6 +129,8 @@ def _add_delta(message: JSONObject, delta: JSONObject) -> None:
 def _add_call(calls: list[JSONObject], part: JSONObject) -> None:
     # servers that send no index send each call whole
     index = part.get("index", len(calls))
+    if index > MOST_CALLS:
+        raise ValueError("the index of a call is out of range")
     while len(calls) <= index:
         calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
     for key, value in part.items():
