@@ -43,6 +43,13 @@ def test_a_code_works_once() -> None:
     assert two.get(f"/open?code={code}").status_code == 401
 
 
+def test_a_code_leads_to_the_page_that_was_named() -> None:
+    access = ViewerAccess(viewer(), "127.0.0.1", PORT, TOKEN, '/training?path="a"&b')
+    page = client(access).get(f"/open?code={access.one_time_code()}").text
+    assert 'content="0; url=/training?path=&quot;a&quot;&amp;b"' in page
+    assert '<a href="/training?path=&quot;a&quot;&amp;b">' in page
+
+
 def test_a_guess_does_not_end_the_right_code() -> None:
     access = guarded()
     one = client(access)

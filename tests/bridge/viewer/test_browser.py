@@ -180,6 +180,70 @@ def test_an_update_takes_away_neither_a_click_nor_the_focus(
     assert opened.problems == []
 
 
+def test_an_update_leaves_what_was_typed(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    slots = [planned("first"), planned("second"), planned("third")]
+    page = opened.page
+    with RunFolder.create(run_info(*slots)) as folder:
+        play(folder, slots[0], Episode())
+        page.goto(f"{opened.url}/runs/{folder.path.name}")
+        page.locator("details.annotate > summary").click()
+        page.locator("[name=tags]").fill("baseline")
+        page.locator("form.filter [name=q]").fill("fir")
+        note = page.locator("[name=note]")
+        note.focus()
+        page.keyboard.type("half a note")
+        play(folder, slots[1], Episode())
+        expect(page.get_by_text("2 of 3")).to_be_visible()
+        expect(note).to_be_focused()
+        for name, text in (("tags", "baseline"), ("q", "fir"), ("note", "half a note")):
+            expect(page.locator(f"#live [name={name}]")).to_have_value(text)
+    assert opened.problems == []
+
+
+def test_an_update_leaves_what_was_chosen(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    page, reason = opened.page, opened.page.locator("#review textarea")
+    with RunFolder.create(run_info(planned())) as folder:
+        episode = begin(folder, planned())
+
+        def call(number: int, answer: str) -> None:
+            folder.recording.store_frame(episode, 1, "client", request(number, "open", {"door": number}))
+            folder.recording.store_frame(
+                episode, 1, "server", response(number, answer, is_error=answer == "no")
+            )
+
+        for number in range(4):
+            call(number, "no" if number == 2 else "yes")
+        page.goto(f"{opened.url}/runs/{folder.path.name}/{episode}")
+        reason.fill("it guesses")
+        page.locator("#review input[value=bad]").check()
+        page.get_by_role("link", name="Raw frames").press("Enter")
+        frames = page.locator("#frames details")
+        expect(frames).to_have_count(8)
+        page.locator("[data-show=error]").press("Enter")
+        turns = page.locator("section.turn:visible")
+        expect(turns).to_have_count(1)
+        call(4, "no")
+        expect(turns).to_have_count(2)  # what is new is sifted, too
+        expect(page.locator("details.call")).to_have_count(5)
+        expect(reason).to_have_value("it guesses")
+        expect(page.locator("#review input[value=bad]")).to_be_checked()
+        expect(page.locator("[data-show=error]")).to_have_attribute("aria-pressed", "true")
+        expect(frames).to_have_count(8)
+    assert opened.problems == []
+
+
+def test_words_are_found_in_any_alphabet(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    """A capital I with a dot is two characters in lower case."""
+    calls = [("search", {"q": "a"}, f"{'İ' * 40} (Köy)"), ("search", {"q": "b"}, "none")]
+    folder, (episode,) = record([(planned(), Episode(calls))])
+    opened.page.goto(f"{opened.url}/runs/{folder.path.name}/{episode}")
+    opened.page.locator("[data-find]").fill("(köy)")
+    expect(opened.page.locator(".turn:visible")).to_have_count(1)
+    marked = "[...CSS.highlights.get('found')].map((one) => one.toString())"
+    assert opened.page.evaluate(marked) == ["(Köy)"]
+    assert opened.problems == []
+
+
 def test_dark_is_chosen_and_kept(opened: Viewer, expect_soon: None) -> None:
     def background() -> str:
         return str(opened.page.evaluate("getComputedStyle(document.body).backgroundColor"))

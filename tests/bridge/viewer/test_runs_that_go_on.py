@@ -48,6 +48,19 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
     assert "Cut off: nobody records this run any more" in text
 
 
+def test_an_interactive_run_updates_its_page(bench_home: Path) -> None:
+    """It has no plan, so nothing says how much is left."""
+    viewed = client()
+    with RunFolder.create(run_info(plan=[])) as folder:
+        play(folder, planned("first"), Episode())
+        for address in ("/", f"/runs/{folder.path.name}"):
+            assert 'class="live"' in viewed.get(address).text, address
+        assert "sse-connect" in viewed.get(f"/runs/{folder.path.name}").text
+    for address in ("/", f"/runs/{folder.path.name}"):
+        text = viewed.get(address).text
+        assert "sse-connect" not in text and 'class="live"' not in text
+
+
 def test_an_attempt_whose_referee_died_is_a_failure(bench_home: Path) -> None:
     """A resumed run marks it as invalid; it never gets an end."""
     folder = RunFolder.create(run_info())

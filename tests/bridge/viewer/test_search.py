@@ -42,6 +42,18 @@ def test_all_words_must_occur(bench_home: Path) -> None:
     assert found(index, '" OR * NEAR(') == []
 
 
+def test_attempts_at_a_task_are_those_at_this_task(bench_home: Path) -> None:
+    tasks = ("door.1.train.1", "door.1.train.10", "door.1")
+    record([(planned(task), Episode()) for task in tasks])
+    index, viewed = SearchIndex(Library()), client()
+    index.refresh(60)
+    assert {hit.task for hit in index.search("door.1", 50)} == {*tasks}
+    for task in tasks:
+        assert [(hit.task, hit.kind) for hit in index.search(task, 50, task=task)] == [(task, "task")]
+        shown = parse(viewed.get(f"/search?task={task}").text)
+        assert [one.text for one in shown.all("code")].count(task) <= 1 and task in shown.text
+
+
 def test_a_hit_leads_to_its_message_after_turns_of_a_user(bench_home: Path) -> None:
     """Calls of the tool that agents reply with are turns of the user on the page, so they count otherwise."""
     tool = ToolSchema(function=FunctionSchema(name=REPLY_TOOL, description="", parameters={}))

@@ -12,9 +12,9 @@ PORT = 8807
 EPILOG = """\b
 Examples:
   mcp-bench view                                     open the browser on all recordings
-  mcp-bench view run_01kbf3x9qv2m8t0                 ... and print the address of a run
-  mcp-bench view loop                                ... of a loop, or another folder of training
-  mcp-bench view train.jsonl                         ... of a data set, with why episodes were left out
+  mcp-bench view run_01kbf3x9qv2m8t0                 ... on a run
+  mcp-bench view loop                                ... on a loop, or another folder of training
+  mcp-bench view train.jsonl                         ... on a data set, with why episodes were left out
   mcp-bench view --no-browser --port 0               print where it is, and open nothing
   mcp-bench view --export pages --run-tag paper      a folder of pages for a static host
 """

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+import html
 import secrets
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -58,7 +59,7 @@ HEADERS = {
 class ViewerAccess:
     """ASGI middleware: lets browsers in, answers others with 401, 403, 413 or 421, sets headers."""
 
-    def __init__(self, app: ASGIApp, host: str, port: int, token: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, port: int, token: str, path: str = "/") -> None:
         """Protect an app.
 
         Args:
@@ -67,12 +68,14 @@ class ViewerAccess:
             port: its port.
             token: of this user's listeners. The cookie is derived from it, so it stays valid when the viewer
                 is started again.
+            path: the page that a one-time code leads to.
         """
         self._app = app
         self._token = token.encode()
         self._cookie = hmac.new(self._token, _PURPOSE, hashlib.sha256).hexdigest()
         self._name = f"mcp_bench_view_{port}"
         self._code: str | None = None
+        self._go_on = _GO_ON.replace("{path}", html.escape(path))
         rules = host_rules(host, port)
         self.host: str | None = None
         """The viewer's own name, if it listens on loopback."""
@@ -133,7 +136,7 @@ class ViewerAccess:
             log_refused(request.scope, "wrong_token", "a code that is wrong, or was used already")
             return HTMLResponse(_ASK, 401)
         self._code = None  # only the right one ends it: else anybody could keep the browser out
-        return self._let_in(HTMLResponse(_GO_ON))
+        return self._let_in(HTMLResponse(self._go_on))
 
     async def _login(self, request: Request) -> Response:
         body = b""

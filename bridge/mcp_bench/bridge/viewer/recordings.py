@@ -50,6 +50,11 @@ class Run:
         return self.written and self.summary is not None and self.summary.done < self.summary.planned
 
     @property
+    def live(self) -> bool:
+        """Whether a process adds to it. An interactive run has no plan, and goes on as long as one does."""
+        return self.active or (self.written and self.summary is not None and not self.summary.planned)
+
+    @property
     def cut_off(self) -> bool:
         """Whether attempts without an end stay so, until it is resumed."""
         return not self.written
@@ -112,7 +117,7 @@ class Library:
         now = signature(path)
         with self._lock:
             known = self._runs.get(path)
-        if known is not None and known[0] == now and not known[1].active:
+        if known is not None and known[0] == now and not known[1].live:
             return known[1]
         found = _read(path)
         with self._lock:
@@ -158,8 +163,7 @@ class Library:
         found: list[Running] = []
         for run in runs:
             with suppress(StorageError, KeyError):
-                interactive = run.summary is not None and not run.summary.planned
-                if run.active or (interactive and run.written):
+                if run.live:
                     for folder in written(self.path(run.id)):
                         with RunReader(folder) as reader:
                             found += reader.running()

@@ -46,6 +46,7 @@ _SEARCH = f"""
     FROM texts t JOIN episodes e ON e.id = t.episode
     WHERE texts MATCH ? AND (? = '' OR t.run = ?)
         AND (? IS NULL OR t.episode IN (SELECT value FROM json_each(?)))
+        AND (? = '' OR (e.task = ? AND t.kind = 'task'))
     ORDER BY rank LIMIT ?
 """  # noqa: S608 - constants
 _log = logging.getLogger(__name__)
@@ -95,18 +96,23 @@ class SearchIndex:
         """Whether no update is in progress."""
         return self._thread is None or not self._thread.is_alive()
 
-    def search(self, words: str, most: int, run: str = "", among: Collection[str] | None = None) -> list[Hit]:
+    def search(
+        self, words: str, most: int, run: str = "", among: Collection[str] | None = None, task: str = ""
+    ) -> list[Hit]:
         """Return the messages that contain all words, or words that begin with them, the best first.
 
         Args:
+            words: what they contain.
+            most: how many to return.
             run: only messages of this run.
             among: only messages of these episodes.
+            task: only the names of episodes at this task. The words must be its name.
         """
         terms = [f'"{word}"*' for word in words.replace('"', " ").split() if any(map(str.isalnum, word))]
         if not terms or not self._path.exists():
             return []
         listed = None if among is None else json.dumps(list(among))
-        values = (" ".join(terms), run, run, listed, listed, most)
+        values = (" ".join(terms), run, run, listed, listed, task, task, most)
         try:
             with closing(sqlite3.connect(f"{self._path.as_uri()}?mode=ro", uri=True)) as db:
                 return [Hit(*row) for row in db.execute(_SEARCH, values)]

@@ -46,7 +46,7 @@ def serve_viewer(
         port: 0 takes a free one.
         token: that browsers can log in with. Default: the one of this user's listeners, in the home.
         browser: whether to open one.
-        path: the page to print.
+        path: the page to open.
         training: more folders with loops, training runs and data sets.
 
     Raises:
@@ -60,7 +60,7 @@ def serve_viewer(
         bound = listener.getsockname()[1]
         shown = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # noqa: S104 - compared
         address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}"
-        access = ViewerAccess(viewer(training), host, bound, secret)
+        access = ViewerAccess(viewer(training), host, bound, secret, path)
         url = f"http://{access.host}:{bound}" if access.host else address
         if not is_loopback(host):
             click.echo(

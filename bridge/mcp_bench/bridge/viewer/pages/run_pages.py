@@ -118,8 +118,8 @@ class RunPages:
 
     def _state(self, paths: Sequence[Path]) -> str:
         """Return what changes with the newest runs, and every few seconds while one of them is recorded."""
-        known = [(path.name, signature(path), self._library.run(path).active) for path in paths]
-        goes_on = any(active for *_, active in known)
+        known = [(path.name, signature(path), self._library.run(path).live) for path in paths]
+        goes_on = any(live for *_, live in known)
         return fingerprint((known, int(time.monotonic() / SECONDS_OF_A_LIST) if goes_on else 0))
 
 

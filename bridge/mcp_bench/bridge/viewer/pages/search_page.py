@@ -25,8 +25,9 @@ class SearchPage:
         self._index = SearchIndex(library)
 
     def search(self, request: Request) -> Response:
-        """Messages that contain all words; an id goes to its page."""
-        words = request.query_params.get("q", "").strip()
+        """Messages that contain all words, or all attempts at a task; an id goes to its page."""
+        task = request.query_params.get("task", "")
+        words = task or request.query_params.get("q", "").strip()
         run = request.query_params.get("run", "").strip()
         if words.startswith("run_") and any(path.name == words for path in self._library.paths()):
             return RedirectResponse(Links().run(words), 303)
@@ -38,7 +39,7 @@ class SearchPage:
         hits = []
         if words:
             self._index.refresh(WAIT_SECONDS)
-            hits = self._index.search(words, MOST_HITS, run)
+            hits = self._index.search(words, MOST_HITS, run, task=task)
         return self._page(words, run, [(hit, marked(hit.excerpt)) for hit in hits])
 
     def _page(self, words: str, run: str, hits: list[tuple[object, Markup]]) -> HTMLResponse:

@@ -77,19 +77,20 @@ function foldAll() {
 // Only turns, and parts of turns, of one kind -------------------------------------------------------
 const chips = () => [...document.querySelectorAll("[data-show]")];
 
-function showOnly(kind) {
+function showOnly(kind, aloud = true) {
   const box = document.getElementById("conversation");
   box.dataset.only = kind;
   chips().forEach((chip) => chip.setAttribute("aria-pressed", String(chip.dataset.show === kind)));
   if (kind === "reasoning") box.querySelectorAll("details.reasoning").forEach((one) => { one.open = true; });
-  sift();
+  sift(aloud);
 }
 
 // Hide turns that are not of the chosen kind, or do not have the words that are looked for.
-function sift() {
+function sift(aloud = true) {
   const box = document.getElementById("conversation");
   const kind = box.dataset.only ?? "";
-  const words = box.querySelector("[data-find]").value.trim().toLowerCase();
+  const looked = box.querySelector("[data-find]").value.trim();
+  const words = looked.toLowerCase();
   const having = new Set();
   const turns = [...box.querySelectorAll(".turn")];
   turns.forEach((turn) => { if (!words || turn.textContent.toLowerCase().includes(words)) having.add(turn.id); });
@@ -97,8 +98,8 @@ function sift() {
     const turn = one.id || one.querySelector("a").hash.slice(1);
     one.hidden = (kind !== "" && !one.dataset.kinds.split(" ").includes(kind)) || !having.has(turn);
   });
-  if (kind || words) say(`${turns.filter((one) => !one.hidden).length} of ${turns.length} turns`);
-  highlight(turns.filter((one) => !one.hidden), words);
+  if (aloud && (kind || words)) say(`${turns.filter((one) => !one.hidden).length} of ${turns.length} turns`);
+  highlight(turns.filter((one) => !one.hidden), looked);
 }
 
 // Mark the words where they stand, and unfold what they stand in.
@@ -107,14 +108,14 @@ function highlight(turns, words) {
   CSS.highlights.delete("found");
   if (!words) return;
   const ranges = [];
+  const pattern = new RegExp(words.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"), "giu"); // İ is longer in lower case
   for (const turn of turns) {
     const texts = document.createTreeWalker(turn, NodeFilter.SHOW_TEXT);
     for (let node = texts.nextNode(); node && ranges.length < 2000; node = texts.nextNode()) {
-      const text = node.data.toLowerCase();
-      for (let at = text.indexOf(words); at >= 0; at = text.indexOf(words, at + words.length)) {
+      for (const found of node.data.matchAll(pattern)) {
         const range = new Range();
-        range.setStart(node, at);
-        range.setEnd(node, Math.min(node.length, at + words.length));
+        range.setStart(node, found.index);
+        range.setEnd(node, found.index + found[0].length);
         ranges.push(range);
         for (let one = node.parentElement.closest("details"); one; one = one.parentElement.closest("details")) one.open = true;
       }
@@ -174,9 +175,19 @@ async function copyFrom(target) {
 }
 
 // Live pages --------------------------------------------------------------------------------------
-// What the reader unfolded stays so when the page is updated.
+// What the reader unfolded, chose, typed or loaded stays so when the page is updated.
+const KEPT = "form.filter, .annotate form, [data-review], [data-find], #frames, #effects, .asked";
+
 if (globalThis.Idiomorph) {
-  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) => !(name === "open" && node.matches("details"));
+  Idiomorph.defaults.callbacks.beforeNodeMorphed = (node) => !(node.nodeType === Node.ELEMENT_NODE && node.matches(KEPT));
+  Idiomorph.defaults.callbacks.beforeAttributeUpdated = (name, node) =>
+    !(name === "data-only" || (name === "open" && node.matches("details")));
+}
+
+function siftAgain() {
+  const find = document.querySelector("[data-find]");
+  const kind = document.getElementById("conversation")?.dataset.only ?? "";
+  if (find && (kind || find.value)) showOnly(kind, false);
 }
 
 // Printing: what is folded on the screen is on the paper ------------------------------------------
@@ -244,7 +255,7 @@ document.addEventListener("keydown", (event) => {
 });
 
 addEventListener("resize", measure);
-document.addEventListener("htmx:afterSettle", measure);
+document.addEventListener("htmx:afterSettle", () => { measure(); siftAgain(); });
 addEventListener("hashchange", openTarget);
 measure();
 openTarget();
