@@ -20,7 +20,7 @@ from mcp_bench.servers.saasworld.authoring.family import (
 )
 from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.grading.checks import grade
-from mcp_bench.servers.saasworld.version import VERSION
+from mcp_bench.servers.saasworld.version import DRAWS
 from mcp_bench.servers.secret import read_secret
 
 SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
@@ -53,7 +53,7 @@ class TaskId(NamedTuple):
             SecretError: the split is private, and there is no secret.
         """
         secret = read_secret("saasworld") if self.split == "private" else b""
-        return _seed(f"saasworld {VERSION} {self}".encode() + secret)
+        return _seed(f"saasworld {DRAWS} {self}".encode() + secret)
 
     @property
     def half(self) -> int:

@@ -23,6 +23,7 @@ class Debtor(NamedTuple):
     case: str
     company: Company
     customer: Record
+    account: Record
     owner: Person
     overdue: int
     subscription: Record
@@ -54,8 +55,8 @@ def dunning_run(b: Builder) -> None:
             call=call,
         )
         _remind(b, debtors[0], deadline)
-        account = b.look("crm_accounts_search", query=names)["items"][0]
-        values = {"kind": "call", "account_id": account["id"], "due_date": call}
+        b.look("crm_accounts_search", query=names)
+        values = {"kind": "call", "account_id": debtors[0].account["id"], "due_date": call}
         more = also("contact_id", "owner_email")
         b.do("crm_activities_create", more, subject=free(f"Overdue invoices of {names}"), **values)
         text = f"{names} owes us {debtors[0].overdue:,}."
@@ -137,7 +138,7 @@ def _debtor(b: Builder, case: str) -> Debtor:
     other = records.customer(b, sister, currency, "ap")
     _invoice(b, other, amount, days, 0, "open")
     ticket = _tickets(b, company, person, case) if b.level > 3 else None
-    return Debtor(case, company, customer, owner, overdue, subscription, ticket)
+    return Debtor(case, company, customer, account, owner, overdue, subscription, ticket)
 
 
 def _tickets(b: Builder, company: Company, person: Person, case: str) -> Record | None:
