@@ -1,5 +1,7 @@
 """A task can be decided from what the agent sees, and what only looks like the right thing is another thing."""
 
+from datetime import UTC, datetime
+
 import pytest
 
 from mcp_bench.servers.saasworld.tasks import build, parse
@@ -15,3 +17,10 @@ def test_the_call_about_a_debt_is_at_the_account_of_the_debtor() -> None:
     (call,) = (change.after for change in world.state.changes() if change.collection == "crm.activities")
     account = world.state.find("crm.accounts", (call or {})["account_id"])
     assert account is not None and account["name"] in build(parse(task)).prompt
+
+
+@pytest.mark.parametrize("number", range(6))
+def test_a_request_that_counts_days_says_what_day_it_is(number: int) -> None:
+    built = build(parse(f"support-return-request.2.test.{number}"))
+    today = datetime.fromtimestamp(built.now, UTC).date()
+    assert today.isoformat() in built.prompt

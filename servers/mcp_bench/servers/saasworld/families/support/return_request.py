@@ -44,12 +44,13 @@ def return_request(b: Builder) -> None:
     if b.level == 2:
         b.request(
             "{name} wants to return the {product}, ticket {number}. We take things back within {days} days "
-            "of delivery, not later. Approve or reject the return, tell them in a public comment, and set "
-            "the ticket to solved.",
+            "of delivery, not later. Today is {today}. Approve or reject the return, tell them in a public "
+            "comment, and set the ticket to solved.",
             "Ticket {number}: {name} asks to send back the {product}. Rule is {days} days from delivery, no "
-            "exceptions. Decide on the return, answer publicly on the ticket, mark it solved.",
-            "Please handle the return of {name} ({product}, ticket {number}): fine up to {days} days after "
-            "delivery, otherwise reject it. Public answer on the ticket, then solved.",
+            "exceptions. It is {today}. Decide on the return, answer publicly on the ticket, mark it solved.",
+            "It is {today}. Please handle the return of {name} ({product}, ticket {number}): fine up to "
+            "{days} days after delivery, otherwise reject it. Public answer on the ticket, then solved.",
+            today=b.date(0),
             **values,
         )
     else:
