@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from mcp_bench.servers.saasworld.tasks import build, parse
-from tests.support.saas import solved
+from tests.support.saas import opened, solved
 
 pytestmark = pytest.mark.component
 
@@ -24,3 +24,12 @@ def test_a_request_that_counts_days_says_what_day_it_is(number: int) -> None:
     built = build(parse(f"support-return-request.2.test.{number}"))
     today = datetime.fromtimestamp(built.now, UTC).date()
     assert today.isoformat() in built.prompt
+
+
+def test_a_sibling_of_a_campaign_does_not_have_its_name() -> None:
+    """Meetings with the campaign's name in the title are cancelled; the sibling's must stay."""
+    task = "marketing-campaign-closeout.5.train.98"
+    weekly = [row["title"] for row in opened(task).state.rows("calendar.events") if "weekly" in row["title"]]
+    own = [title for title in weekly if title.removesuffix(" weekly") in build(parse(task)).prompt]
+    (name,) = (title.removesuffix(" weekly") for title in own)
+    assert [title for title in weekly if name in title] == own and len(weekly) > 1

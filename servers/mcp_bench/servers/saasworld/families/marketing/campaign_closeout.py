@@ -14,8 +14,10 @@ COLUMNS = ["Campaign", "Leads", "Cost per lead"]
 
 @family(levels=(4, 5))
 def campaign_closeout(b: Builder) -> None:
-    project, city, elsewhere = b.project(), b.city(), b.city() + " North"
-    name, sibling = f"{project} {city}", f"{project} {elsewhere}"
+    project, city, elsewhere = b.project(), b.city(), b.city()
+    while elsewhere == city:  # the title of a sibling's meeting must not have the campaign's name
+        elsewhere = b.city()
+    name, sibling = f"{project} {city}", f"{project} {elsewhere} North"
     owner, currency = b.pick(b.staff), b.pick(("EUR", "GBP"))
     leads, each = b.integer(6, 14), b.amount(50, 400, 50)
     campaign = _campaign(b, name, "active", currency, leads * each, owner.email)
