@@ -33,3 +33,18 @@ def test_a_sibling_of_a_campaign_does_not_have_its_name() -> None:
     own = [title for title in weekly if title.removesuffix(" weekly") in build(parse(task)).prompt]
     (name,) = (title.removesuffix(" weekly") for title in own)
     assert [title for title in weekly if name in title] == own and len(weekly) > 1
+
+
+@pytest.mark.parametrize("drawn", ["3.train.424", "4.train.509", "4.dev.309"])
+def test_each_known_error_has_a_code_of_its_own(drawn: str) -> None:
+    state = opened(f"support-bug-triage.{drawn}").state
+    now = max(
+        row["name"] for row in state.rows("projects.projects") if row["name"].startswith("Known errors")
+    )
+    (project,) = (row["id"] for row in state.rows("projects.projects") if row["name"] == now)
+    codes = [
+        row["title"].partition(":")[0]
+        for row in state.rows("projects.tasks")
+        if row["project_id"] == project and row["title"].startswith("E-")
+    ]
+    assert len(codes) > 1 and sorted(set(codes)) == sorted(codes)

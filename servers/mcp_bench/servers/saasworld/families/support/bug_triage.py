@@ -101,10 +101,13 @@ def _rules(year: int, first: str, second: str, developer: str) -> str:
 
 
 def _codes(b: Builder) -> list[str]:
-    """Return three error codes, and one that is the second with two digits swapped."""
-    one, two, three = b.sample([n for n in range(4100, 4999) if n % 10 != n // 10 % 10], 3)
-    swapped = two // 100 * 100 + two % 10 * 10 + two // 10 % 10
-    return [f"E-{number}" for number in (one, two, three, swapped)]
+    """Return three error codes, and a fourth that is the second with two digits swapped."""
+    numbers = [n for n in range(4100, 4999) if n % 10 != n // 10 % 10]
+    while True:
+        one, two, three = b.sample(numbers, 3)
+        swapped = two // 100 * 100 + two % 10 * 10 + two // 10 % 10
+        if swapped not in (one, three):
+            return [f"E-{number}" for number in (one, two, three, swapped)]
 
 
 def _task(b: Builder, project: Record, code: str, part: str, status: str, text: str) -> Record:
