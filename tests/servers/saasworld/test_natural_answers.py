@@ -188,6 +188,27 @@ def test_the_time_of_a_demo_may_be_said_in_usual_ways(number: int) -> None:
     assert not strict(lambda hour: f"{hour + 1}:00")
 
 
+@pytest.mark.parametrize("place", ["4.train.0", "4.train.1", "4.dev.1", "5.train.0", "5.train.2"])
+def test_the_start_of_a_webinar_may_be_said_in_usual_ways(place: str) -> None:
+    task = f"marketing-webinar-seats.{place}"
+
+    def strict(form: str, later: int = 0) -> bool:
+        def said(found: re.Match[str]) -> str:
+            hour = int(found[1]) + later
+            return form.format((hour - 1) % 12 + 1, found[2], "ap"[hour > 11])
+
+        def reworded(arguments: dict[str, Any]) -> dict[str, Any]:
+            return {**arguments, "body": re.sub(r"([0-9]+):([0-9]+)", said, arguments["body"])}
+
+        world = opened(task)
+        play(world, calls_with(task, "mail_messages_send", reworded))
+        return graded(world).strict
+
+    for form in ("{0}:{1}{2}m", "{0}:{1} {2}m", "{0}:{1}{2}.m.", "{0}:{1} {2}.m."):
+        assert strict(form), form
+        assert not strict(form, later=1), form
+
+
 def test_a_label_that_is_taken_off_again_breaks_nothing() -> None:
     task = "simple-mail-filing.2.train.0"
     world = solved(task)

@@ -27,11 +27,13 @@ def workday(day: str) -> str:
     return day_after(day, 7 - weekday) if weekday > 4 else day
 
 
-def clocks(hour: int) -> tuple[str, ...]:
-    """Return the ways people write a full hour: `13:00`, `1 pm`, `1:00 p.m.`, ..."""
+def clocks(hour: int, minute: int = 0) -> tuple[str, ...]:
+    """Return the ways people write a time of day: `13:00`, `1 pm`, `1:00 p.m.`, ..."""
     half, noon = (hour - 1) % 12 + 1, "pm" if hour > 11 else "am"
     marks = (noon, f" {noon}", f"{noon[0]}.m.", f" {noon[0]}.m.")
-    return f"{hour:02d}:00", f"{hour}:00", *(f"{half}{minutes}{m}" for minutes in ("", ":00") for m in marks)
+    past = f":{minute:02d}"
+    spoken = (past,) if minute else ("", past)
+    return f"{hour:02d}{past}", f"{hour}{past}", *(f"{half}{said}{mark}" for said in spoken for mark in marks)
 
 
 def quarter(today: date, step: int = 0) -> str:

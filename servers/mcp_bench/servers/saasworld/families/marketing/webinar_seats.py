@@ -103,7 +103,7 @@ def webinar_seats(b: Builder) -> None:
         status = "accepted" if sign_up.seat else "rejected"
         b.do("forms_responses_update", also("note"), id=sign_up.response["id"], status=status)
     guests = [sign_up.person for sign_up in signed if sign_up.seat]
-    when = [] if b.level == 3 else [_clocks(clock)]
+    when = [] if b.level == 3 else [times.clocks(*map(int, clock.split(":")))]
     for guest in guests:
         text = f"Hello {guest.first}, we will see you on {day}, the start is at {clock}. {b.me.first}"
         steps.send_mail(b, guest.email, f"Your seat: {topic}", text, spoken(day), *when)
@@ -142,14 +142,6 @@ def _sign_up(b: Builder, form: Record, company: Company, status: str, at: str = 
 def _response(b: Builder, form: Record, person: Person, company: Company, at: str, status: str) -> Record:
     said = (person.name, company.name, b.pick(CLAIMS))
     return records.response(b, form, person, *said, status=status, submitted_at=at)
-
-
-def _clocks(clock: str) -> tuple[str, ...]:
-    """Return the ways to write a time of day: `14:30`, `2:30 pm`, ..."""
-    hour, minute = int(clock[:2]), clock[3:]
-    half, short = ("am" if hour < 12 else "pm"), f"{hour % 12 or 12}"
-    spelled = [f"{short}:{minute}", short] if minute == "00" else [f"{short}:{minute}"]
-    return (clock, clock.lstrip("0"), *(f"{time}{gap}{half}" for time in spelled for gap in ("", " ")))
 
 
 def _rules(number: int) -> str:
