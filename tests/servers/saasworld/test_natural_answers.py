@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 from typing import Any
 
@@ -207,6 +208,24 @@ def test_the_start_of_a_webinar_may_be_said_in_usual_ways(place: str) -> None:
     for form in ("{0}:{1}{2}m", "{0}:{1} {2}m", "{0}:{1}{2}.m.", "{0}:{1} {2}.m."):
         assert strict(form), form
         assert not strict(form, later=1), form
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_purchase_order_may_carry_the_deadline(number: int) -> None:
+    """The request of level 3 has it in days, and the policy of the other levels wants it."""
+    task = f"operations-quote-comparison.3.test.{number}"
+    built = build(parse(task))
+    days = re.search(r"within (\d+) days", built.prompt)
+    assert days is not None
+    needed_by = (datetime.fromtimestamp(built.now, UTC) + timedelta(days=int(days[1]))).date().isoformat()
+
+    def strict(**more: str | int) -> bool:
+        world = opened(task)
+        play(world, calls_with(task, "orders_purchase_orders_create", lambda a: {**a, **more}))
+        return graded(world).strict
+
+    assert strict() and strict(needed_by=needed_by)
+    assert not strict(needed_by=needed_by, quantity=1)
 
 
 def test_a_label_that_is_taken_off_again_breaks_nothing() -> None:

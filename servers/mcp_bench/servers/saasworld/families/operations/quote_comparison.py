@@ -9,7 +9,7 @@ from typing import NamedTuple
 from mcp_bench.servers.saasworld.apps.mail import inbox
 from mcp_bench.servers.saasworld.authoring import Builder, Company, Person, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.traps import injection, revised_policy, sister_company
-from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, grants
+from mcp_bench.servers.saasworld.authoring.wording import REFUSAL, also, grants
 
 DECLINE = (
     *REFUSAL,
@@ -101,8 +101,8 @@ def quote_comparison(b: Builder) -> None:
     b.look("orders_products_search", query=name)
     cost = round(best.price * rates[best.currency], 2)
     order = {"product_id": goods["id"], "supplier_email": best.person.email, "quantity": quantity}
-    due = {"needed_by": b.date(days)} if channel else {}
-    b.do("orders_purchase_orders_create", unit_cost=cost, status="draft", **order, **due)
+    due, more = ({"needed_by": b.date(days)}, also()) if channel else ({}, also("needed_by"))
+    b.do("orders_purchase_orders_create", more, unit_cost=cost, status="draft", **order, **due)
     steps.reply(b, best.mail, f"Thank you, we will order {quantity} pieces.", quantity)
     if channel is None:
         return
