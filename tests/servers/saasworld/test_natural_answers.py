@@ -12,6 +12,7 @@ from mcp_bench.servers.contracts import ToolCall
 from mcp_bench.servers.saasworld import BENCHMARK
 from mcp_bench.servers.saasworld.authoring.builder import Built
 from mcp_bench.servers.saasworld.authoring.family import all_families
+from mcp_bench.servers.saasworld.authoring.wording import plain
 from mcp_bench.servers.saasworld.grading.matchers import Matcher, fits
 from mcp_bench.servers.saasworld.grading.view import View
 from mcp_bench.servers.saasworld.tasks import build, parse
@@ -261,6 +262,62 @@ def test_a_huge_number_in_a_cell_is_refused(number: float) -> None:
     (refused,) = (result.text for result in results if result.is_error)
     assert "Cost per lead" in refused and "limit" in refused
     assert not graded(world).strict
+
+
+ROWS = ("sheets_rows_create", "sheets_rows_update")
+
+
+def numbers(built: Built) -> list[float]:
+    """Return the numbers that the reference enters in cells."""
+    entered = [step.arguments["values"] for step in built.steps if step.operation.name in ROWS]
+    return [cell for values in entered for cell in values.values() if isinstance(cell, int | float)]
+
+
+NUMBERED = (
+    *(("simple-sheet-entry", 2), ("sales-weighted-forecast", 3), ("sales-weighted-forecast", 4)),
+    *(("finance-claims-queue", 5), ("finance-three-way-match", 3), ("finance-three-way-match", 5)),
+    *(("hr-filled-position", 4), ("hr-offboarding", 5), ("hr-referral-bonus", 3), ("hr-referral-bonus", 5)),
+    *(("marketing-campaign-closeout", 5), ("marketing-duplicate-subscribers", 4)),
+    *(("marketing-sponsorship-reply", 4), ("support-incident-close-out", 5), ("support-queue-figures", 3)),
+)
+
+
+@pytest.mark.parametrize(("family", "level"), NUMBERED)
+def test_a_number_may_be_entered_in_a_cell_as_text(family: str, level: int) -> None:
+    (kind,) = (kind for kind in kinds() if kind[:2] == (family, level))
+    task = task_with(kind, numbers)
+
+    def strict(write: Callable[[float], object]) -> bool:
+        def entered(call: ToolCall) -> ToolCall:
+            cells = dict(call.arguments["values"])
+            given = {key: write(cell) for key, cell in cells.items() if isinstance(cell, int | float)}
+            return ToolCall(name=call.name, arguments={**call.arguments, "values": cells | given})
+
+        world = opened(task)
+        calls = BENCHMARK.reference(task).calls
+        play(world, [entered(call) if call.name in ROWS else call for call in calls])
+        return graded(world).strict
+
+    assert strict(plain)
+    assert not strict(lambda cell: cell + 1) and not strict(lambda cell: plain(cell + 1))
+
+
+def test_a_bonus_that_is_void_is_nothing_in_any_spelling() -> None:
+    """The amount of an open row is 0 from the start, so that the reference does not change it."""
+    task = "hr-referral-bonus.3.test.0"
+    void = next(
+        call
+        for call in BENCHMARK.reference(task).calls
+        if call.name == "sheets_rows_update" and call.arguments["values"]["Status"] == "void"
+    )
+
+    def strict(amount: object) -> bool:
+        world = solved(task)
+        play(world, [ToolCall(name=void.name, arguments={**void.arguments, "values": {"Amount": amount}})])
+        return graded(world).strict
+
+    assert strict(0) and strict("0")
+    assert not strict(500) and not strict("500")
 
 
 def test_a_column_that_the_sheet_does_not_have_is_refused() -> None:

@@ -115,7 +115,9 @@ def claims_queue(b: Builder) -> None:
     if b.level == 5 and sheet is not None and budget is not None:
         b.look("sheets_spreadsheets_search", query="Expense log")
         for person, decided in zip(people, cases, strict=True):
-            steps.add_row(b, sheet, person.name, decided.total(), len(decided.rejected))
+            total = decided.total()
+            cells = (steps.number(total, f"{total:.2f}"), steps.number(len(decided.rejected)))
+            steps.add_row(b, sheet, person.name, *cells)
         b.look("expenses_budgets_list", department=DEPARTMENT, category="travel")
         spent = round(budget["spent_usd"] + sum(decided.total() for decided in cases), 2)
         b.do("expenses_budgets_update", id=budget["id"], spent_usd=spent)

@@ -101,7 +101,7 @@ def _handle(b: Builder, bill: Bill, run: Record, lead: Person) -> None:
         return
     b.look("orders_purchase_orders_get", id=bill.order["id"])
     if bill.case == "good":
-        steps.add_row(b, run, bill.company.name, bill.number, bill.total)
+        steps.add_row(b, run, bill.company.name, bill.number, steps.number(bill.total))
     elif bill.case == "waiting":
         b.do("mail_messages_label", id=bill.mail["id"], add=["Waiting"])
     elif bill.case == "large":

@@ -143,7 +143,7 @@ def _afterwards(
     if kept:
         found = b.look("sheets_spreadsheets_search", query=f"Talent pool {b.today.year}")["items"][0]
     for row in kept:
-        steps.add_row(b, found, row["name"], row["email"], title, row["rating"])
+        steps.add_row(b, found, row["name"], row["email"], title, steps.number(row["rating"]))
     count = (str(len(rows)), ("three", "four")[len(rows) - 3])
     text = f"{title} in {here} is closed, {count[0]} were turned down."
     steps.send_message(b, boss.email, text, title, count)

@@ -147,7 +147,7 @@ def _close_rest(
     b.do("calendar_events_update", id=extra["group"]["id"], attendees=rest)
     b.look("sheets_spreadsheets_search", query=f"Final pay {b.today.year}")
     days = employee["leave_days"]
-    steps.add_row(b, extra["pay"], person.name, person.email, last, days)
+    steps.add_row(b, extra["pay"], person.name, person.email, last, steps.number(days))
     text = f"{person.name} left on {last} with {days} days of vacation."
     steps.send_mail(b, f"payroll@{b.org.domain}", "Final pay", text, person.last, spoken(last), days)
 

@@ -101,7 +101,7 @@ def quarter(b: Builder) -> None:
             **values,
         )
         _report(b, reps, (fx, sheet), span)
-        b.do("sheets_rows_update", id=rows[0]["id"], values={"Forecast USD": totals[0]})
+        b.do("sheets_rows_update", id=rows[0]["id"], values={"Forecast USD": steps.number(totals[0])})
         text = f"{reps[0].name}: {totals[0]:,} USD in {name}."
         steps.send_mail(b, boss.email, f"Forecast {name}", text, totals[0])
         return
@@ -134,7 +134,7 @@ def quarter(b: Builder) -> None:
     steps.read_document(b, "forecast policy", current)
     _report(b, reps, (fx, sheet), span)
     for row, total in zip(rows, totals, strict=False):
-        b.do("sheets_rows_update", id=row["id"], values={"Forecast USD": total})
+        b.do("sheets_rows_update", id=row["id"], values={"Forecast USD": steps.number(total)})
     text = f"Forecast for {name}: {sum(totals):,} USD."
     steps.send_mail(b, boss.email, f"Forecast {name}", text, sum(totals))
     steps.read_sheet(b, targets, f"Sales targets {year}")
