@@ -6,7 +6,7 @@ What differs between engines is in the subclasses: how it starts, and how it sta
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, AsyncExitStack
+from contextlib import AbstractContextManager, AsyncExitStack, suppress
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, TypeVar
@@ -178,6 +178,14 @@ class Session:
                     return await self._answer(await self._ask(head, body), subject)
             except TimeoutError:
                 raise SandboxError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
+            except SandboxError:
+                raise
+            except BaseException:
+                # whoever still writes a long answer reads no message: a long one would wait for it for good
+                late = anyio.move_on_after(REPLY_SECONDS, shield=True)
+                with late, suppress(SandboxError):
+                    await self._answer(self._number)
+                raise
 
     async def _ask(self, head: dict[str, Any], body: bytes = b"") -> int:
         """Send a message, all of it even if the caller goes: half of one would spoil the next."""
