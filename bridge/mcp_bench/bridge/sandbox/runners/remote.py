@@ -220,9 +220,9 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def layer_name(folder: Path) -> str:
-    """Return a name that follows from what is in a folder: paths, sizes and times."""
+    """Return a name that follows from what is in a folder: paths, modes, sizes and times."""
     listed = sorted(
-        (str(path.relative_to(folder)), found.st_size, found.st_mtime_ns)
+        (str(path.relative_to(folder)), found.st_mode, found.st_size, found.st_mtime_ns)
         for path in folder.rglob("*")
         if (found := path.lstat())
     )
