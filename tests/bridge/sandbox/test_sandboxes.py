@@ -294,6 +294,8 @@ async def test_a_layer_is_the_sandboxs_own_and_not_counted(name: str, tmp_path: 
     layer = tmp_path / "layer"
     (layer / "data").mkdir(parents=True)
     (layer / "data" / "large").write_bytes(bytes(50 * MIB))
+    (layer / "etc").mkdir()
+    (layer / "etc/hostname").touch()  # a container has a mount there
     spec = SandboxSpec(layers=(str(layer),), limits=SMALL)
     with anyio.fail_after(120):
         async with engine(name).sandbox(spec) as sandbox:

@@ -180,7 +180,7 @@ def unpack(source: Any, wanted: "Callable[[str], bool]") -> None:
         if hasattr(tarfile, "fully_trusted_filter"):
             archive.extraction_filter = tarfile.fully_trusted_filter
         for member in archive:
-            path = f"/{member.name}"
+            path = os.path.normpath(f"/{member.name}")  # a layer's begin with `./`
             if not wanted(path) or any(path == one or path.startswith(f"{one}/") for one in skipped):
                 continue
             if path in above and not member.isdir():
