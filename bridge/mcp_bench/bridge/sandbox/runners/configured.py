@@ -217,7 +217,7 @@ def _failed(runner: Runner) -> str:
     """Return why a machine is left out; an empty text: it is not."""
     mark = home() / "runners" / f"{runner.name}.failed"
     try:
-        if time.time() - mark.stat().st_mtime < runner.cooldown:
+        if 0 <= time.time() - mark.stat().st_mtime < runner.cooldown:  # a clock can be set back
             return mark.read_text(encoding="utf-8") or "it failed"
     except OSError:
         pass

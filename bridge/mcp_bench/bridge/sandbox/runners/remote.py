@@ -41,7 +41,7 @@ SENT = (
     ("bridge/wire", ("remove_folder.py",)),
 )
 """The files that keep a sandbox. A test imports them without anything else."""
-BOOT = """import io,os,sys,tarfile,tempfile
+BOOT = """import io,os,shutil,sys,tarfile,tempfile
 f=open(0,"rb",0,closefd=False)
 n,key=f.readline().decode().split()
 n=int(n);s=b""
@@ -59,7 +59,7 @@ if not os.path.isdir(d):
  a.extractall(t)
  os.chmod(t,0o755)
  try:os.rename(t,d)
- except OSError:pass
+ except OSError:shutil.rmtree(t)
 os.execv(sys.executable,[sys.executable,"-I","-S",d+"/mcp_bench/bridge/sandbox/runners/elsewhere.py"])
 """.replace("{cache}", elsewhere.CACHE)
 """Stays in a command line, so it has no single quote. Python 3.11 or later."""
