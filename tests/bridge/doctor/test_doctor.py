@@ -282,6 +282,12 @@ def test_a_machine_that_cannot_record(bench, tmp_path: Path) -> None:
     result = document(bench, "noop", code=1)
     assert result["ready"] == ["noop"] and not result["well"]
     assert "MCP_BENCH_HOME" in findings(result, "storage")["home"]["advice"]
+    (tmp_path / "file").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "gone")
+    for place in (tmp_path / "file", tmp_path / "link", tmp_path / "link/home"):
+        bench.environ["MCP_BENCH_HOME"] = str(place)
+        row = findings(document(bench, "noop", code=1), "storage")["home"]
+        assert (row["level"], "is no folder" in row["text"]) == ("problem", True)
     long = tmp_path / ("long" * 30)
     long.mkdir()
     bench.environ |= {"MCP_BENCH_HOME": str(long / "home"), "TMPDIR": str(long)}

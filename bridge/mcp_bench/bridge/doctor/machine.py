@@ -66,7 +66,10 @@ def python() -> Iterator[Finding]:
 def storage() -> Iterator[Finding]:
     """Write and remove a database in the recording home, or in its nearest existing parent."""
     place = home()
-    there = next(folder for folder in (place, *place.parents) if folder.is_dir())
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
+    if not there.is_dir():
+        yield problem("home", f"{there} is no folder", "set MCP_BENCH_HOME to a writable folder")
+        return
     text = str(place) if there == place else f"{place}, which does not exist yet"
     if not os.access(there, os.W_OK | os.X_OK):
         yield problem("home", f"{there} is not writable", "set MCP_BENCH_HOME to a writable folder")
