@@ -1,5 +1,6 @@
 """A harness is read from a folder, and a malformed one is refused with the file's name."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,15 @@ WRONG = {
     "a skill without its file": ({"skills/a/b.md": "x"}, "skills/a/SKILL.md is missing"),
     "a skill's odd name": ({"skills/A b/SKILL.md": SKILL}, "lower-case letters"),
     "another name inside": ({"skills/other/SKILL.md": SKILL}, "must say `name: other`"),
+    "another number inside": ({"skills/17/SKILL.md": SKILL}, 'must say `name: "17"`'),
+    "a number as a name": ({"skills/1e3/SKILL.md": "---\nname: 1.0e+3\n---\nx"}, "must say `name: 1e3`"),
+    "a date as a name": (
+        {"skills/2024-01-01/SKILL.md": "---\nname: 2024-01-01\n---\nx"},
+        'must say `name: "2024-01-01"`',
+    ),
+    "no date as a name": ({"skills/2024-99-99/SKILL.md": SKILL}, 'must say `name: "2024-99-99"`'),
+    "a truth as a name": ({"skills/no/SKILL.md": "---\nname: no\n---\nx"}, 'must say `name: "no"`'),
+    "a number as a task": ({"recall/a.md": "---\ntask: 17\n---\nsolved"}, "needs quotes"),
     "no description": ({"skills/a/SKILL.md": "---\nname: a\n---\nx"}, "needs a description"),
     "broken YAML": ({"tools.yaml": "press: x\n  y: ["}, r"tools.yaml:2: not YAML"),
     "a list": ({"agents.yaml": "- chat"}, "must be a mapping"),
@@ -98,6 +108,13 @@ def test_a_folder_with_odd_files_is_refused(tmp_path: Path) -> None:
     (folder / "INSTRUCTIONS.md").unlink()
     (folder / "INSTRUCTIONS.md").write_bytes(b"\xff\xfe")
     with pytest.raises(WrongUseError, match="not UTF-8"):
+        read_harness(folder)
+
+
+def test_a_file_name_that_is_not_utf_8_is_refused(tmp_path: Path) -> None:
+    folder = write_harness(tmp_path / "calm")
+    (folder / "memory" / os.fsdecode(b"caf\xe9.md")).write_text("a tip")
+    with pytest.raises(WrongUseError, match="is not UTF-8: rename it"):
         read_harness(folder)
 
 

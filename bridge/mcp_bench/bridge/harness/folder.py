@@ -125,7 +125,8 @@ class Harness:
             )
         about, text = _frontmatter(where, texts.pop(SKILL))
         if about.get("name") != name:
-            raise WrongUseError(f"{where}: its frontmatter must say `name: {name}`, the folder's name")
+            written = name if _plain(name) else f'"{name}"'
+            raise WrongUseError(f"{where}: its frontmatter must say `name: {written}`, the folder's name")
         description = about.get("description")
         if not isinstance(description, str) or not 0 < len(description) <= MOST_DESCRIPTION:
             raise WrongUseError(
@@ -151,7 +152,9 @@ class Harness:
                 about, body = _frontmatter(f"{self.name}/{path}", text)
                 task = about.get("task", "")
                 if not isinstance(task, str):
-                    raise WrongUseError(f"{self.name}/{path}: `task` in its frontmatter is no word")
+                    raise WrongUseError(
+                        f"{self.name}/{path}: `task` in its frontmatter is no word. A number needs quotes"
+                    )
                 found[path] = Recalled(body.strip(), task)
         return found
 
@@ -246,6 +249,10 @@ def files_of(folder: Path) -> dict[str, str]:
         below = path.relative_to(folder)
         if any(part.startswith(".") for part in below.parts) or (path.is_dir() and not path.is_symlink()):
             continue
+        try:
+            str(below).encode()
+        except UnicodeEncodeError as error:
+            raise WrongUseError(f"the name of {str(path)!a} is not UTF-8: rename it") from error
         if path.is_symlink() or not path.is_file():
             raise WrongUseError(f"{path} is a link or no plain file: a harness holds its texts itself")
         try:
@@ -285,6 +292,14 @@ def _parsed(where: str, text: str) -> dict[Any, Any]:
     if not isinstance(found, dict):
         raise WrongUseError(f"{where}: it must be a mapping, as `name: value`")
     return found
+
+
+def _plain(word: str) -> bool:
+    """Return whether YAML reads a word without quotes as it stands: not as a number, a date or `false`."""
+    try:
+        return bool(yaml.safe_load(word) == word)
+    except ValueError:  # such as the date 2024-99-99
+        return False
 
 
 def _word(value: Any) -> str:
