@@ -3,13 +3,16 @@
 import os
 from pathlib import Path
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.bridge.harness.folder import MOST_BYTES, Harness, read_harness, stored_harness
+from mcp_bench.bridge.harness.world import equipped
 from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.worlds.simple import SimpleWorld
 from tests.support.harness_folder import FILES, INSTRUCTIONS, write_harness
 
 pytestmark = pytest.mark.unit
@@ -126,3 +129,11 @@ def test_a_name_that_reports_cannot_read_is_refused() -> None:
 def test_a_skill_can_end_after_its_frontmatter() -> None:
     found = Harness("calm", {"skills/a/SKILL.md": "---\nname: a\ndescription: b\n---"})
     assert found.skills["a"].text == ""
+
+
+@pytest.mark.parametrize("limit", [1, 1.0])
+def test_recall_takes_any_whole_number(limit: float) -> None:
+    """JSON Schema makes no difference between 1 and 1.0."""
+    world = equipped(SimpleWorld(), Harness("h", {f"recall/{name}.md": f"pay {name}" for name in "ab"}))
+    found = anyio.run(world.call, "recall", {"words": "pay", "limit": limit})
+    assert found.text == "pay a"

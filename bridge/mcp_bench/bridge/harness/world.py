@@ -17,6 +17,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, World
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
+from mcp_bench.servers.worlds.simple import whole_numbers
 
 READ_SKILL = "read_skill"
 OWN_TOOLS = (READ_SKILL, RECALL)
@@ -55,7 +56,7 @@ class EquippedWorld:
             skill = self._harness.skills[str(arguments["name"])]
             return opened(skill, str(arguments.get("file", SKILL)))
         if name == RECALL and self._harness.recalled:
-            limit = arguments.get("limit")
+            limit = whole_numbers(arguments).get("limit")
             return recall(
                 self._recalled, str(arguments["words"]), *([limit] if isinstance(limit, int) else [])
             )
