@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 import httpx2
@@ -48,7 +50,7 @@ def send(
         headers: of the request.
         body: sent as JSON.
         read: read the body of the response, too.
-        proxies: use the proxies of the environment (HTTPS_PROXY).
+        proxies: use the proxies of the environment (HTTPS_PROXY), and its certificates (SSL_CERT_FILE).
 
     Raises:
         NoResponseError: there was no response.
@@ -56,6 +58,9 @@ def send(
     try:
         # making the context for TLS takes longer than a request on this machine
         tls = url.startswith("https:")
+        named = os.environ.get("SSL_CERT_FILE") if tls and proxies else None
+        if named and not Path(named).exists():
+            raise NoResponseError("certificate", f"SSL_CERT_FILE names a file that is not there: {named}")
         with (
             httpx2.Client(timeout=SECONDS, headers=AGENT, trust_env=proxies, verify=tls) as client,
             client.stream("POST" if body else "GET", url, headers=headers, json=body) as response,
