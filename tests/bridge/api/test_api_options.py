@@ -107,6 +107,7 @@ def test_all_that_is_public_exists_and_has_a_docstring() -> None:
         ({"agent_limits": {"files": 0}}, "agent_limits.files is 0"),
         ({"prompts": "Hello."}, "prompts needs server"),
         ({"server": "echo", "split": "dev"}, "split does not go with server"),
+        ({"seed": 2**63}, "seed is 9223372036854775808: it should be a number of 64 bits"),
         ({"server": "echo", "tasks": ["a"]}, "tasks does not go with server"),
         ({"jobs": 0}, "jobs is 0: it should be greater than or equal to 1"),
         ({"referees": 0}, "referees.constrained-int is 0: it should be greater than or equal to 1"),

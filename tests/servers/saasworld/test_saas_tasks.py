@@ -154,7 +154,7 @@ def test_a_task_uses_the_names_of_its_split() -> None:
         ("simple-contact-details.1.test.0", WrongUseError, "train and dev only"),
         (f"{HELD_OUT.id}.{HELD_OUT.levels[0]}.train.0", WrongUseError, "test and private only"),
         ("simple-contact-details.1.train.01", WrongUseError, "leading zeros"),
-        ("simple-contact-details.1.train", WrongUseError, "FAMILY.LEVEL.SPLIT.NUMBER"),
+        ("simple-contact-details.1.train", WrongUseError, "such as simple-contact-details.1.train.0$"),
         ("nothing", UnknownNameError, "unknown task"),
         ("", UnknownNameError, "unknown task"),
     ],

@@ -15,10 +15,14 @@ import torch
 from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_weights import load_weights
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.prepare import load_alone
 from mcp_bench.trainer.rl.together import shares
 from tests.support.bench_commands import Bench
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
+from tests.support.training.tiny_llama import tiny_llama_folder
 
 ROOT = Path(__file__).parents[3]
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")
@@ -32,6 +36,18 @@ def trial(out: Path, *launcher: str) -> dict[str, Any]:
     assert done.returncode == 0, done.stderr
     found: dict[str, Any] = torch.load(out, weights_only=False)
     return found
+
+
+@pytest.mark.component
+@pytest.mark.parametrize("checkpointing", ["on", "off"])
+def test_a_policy_of_several_processes_is_that_of_the_engine(checkpointing: str, tmp_path: Path) -> None:
+    """Activations are recomputed in training mode only, in which a base's own dropout works."""
+    folder = tiny_llama_folder(tmp_path / "base", attention_dropout=0.5)
+    _, recipe = load_recipe("tiny-cpu-grpo", [f"training.checkpointing={checkpointing}"])
+    policy, engine = load_alone(str(folder), recipe), load_weights(str(folder), dtype=torch.float32).eval()
+    assert policy.training == policy.is_gradient_checkpointing == (checkpointing == "on")
+    tokens = torch.arange(40)[None]
+    assert torch.equal(policy(tokens).logits, engine(tokens).logits)
 
 
 @pytest.mark.component

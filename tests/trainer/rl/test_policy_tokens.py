@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import torch
 from starlette.testclient import TestClient
+from tokenizers import AddedToken
 
 from mcp_bench.trainer.engine.api.chat_request import ChatRequest, Message
 from mcp_bench.trainer.engine.app import Policy, make_app
@@ -170,6 +171,28 @@ def test_a_continued_prompt_reads_as_the_template_has_it(family: str, tmp_path: 
         assert whole_text.endswith(added) and added.count(str(following["content"])) == 1
         assert "Who is Ada" not in added
         prompt = later
+
+
+def test_what_follows_an_answer_has_the_tokens_that_training_has(tmp_path: Path) -> None:
+    """The token that ends a turn may take the blanks that follow, as Phi-3's does."""
+    tokenizer = byte_tokenizer(template("qwen3"))
+    greedy = AddedToken("<|im_end|>", rstrip=True, special=True, normalized=False)
+    tokenizer.add_tokens([greedy], special_tokens=True)
+    loaded = load(
+        save(qwen3(len(tokenizer)), tokenizer, tmp_path), calls="hermes", device="cpu", cache_gib=0.01
+    )
+    known, said = Conversations(loaded), {"role": "assistant", "content": "It is Ada."}
+    asked = ChatRequest.model_validate({"model": "m", "tools": TOOLS, "messages": [QUESTION]})
+    prompt = make_prompt(loaded, asked)[0]
+    tokens = tuple(tokenizer.encode("It is Ada.<|im_end|>", add_special_tokens=False))
+    known.add(asked, "ep", Completion(tokens, "It is Ada.", (), "stop", 0), prompt, said)
+    messages = [QUESTION, said, {"role": "user", "content": "And Ben?"}]
+    asked = asked.model_copy(update={"messages": [Message.model_validate(one) for one in messages]})
+    later, whole = known.prompt(asked, "ep"), make_prompt(loaded, asked)[0]
+    assert later is not None
+    following = later[len(prompt) + len(tokens) :]
+    assert following and following == whole[-len(following) :]
+    assert whole[-len(following) - 1] == tokens[-1]
 
 
 def test_an_answer_that_was_cut_off_is_continued_exactly(policy: Served) -> None:

@@ -215,6 +215,8 @@ class Choices:
                 raise UnknownNameError("limit of a role", name, ROLE_LIMITS)
             if name != "cost" and not isinstance(most, int):
                 raise WrongUseError(f"role_limits.{name} is {most!r}: it should be a whole number")
+        if not -(2**63) <= self.seed < 2**63:
+            raise WrongUseError(f"seed is {self.seed}: it should be a number of 64 bits, which can be stored")
         if self.server is None and self.prompts:
             raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
         for name in OF_BENCHMARKS if self.server is not None else ():

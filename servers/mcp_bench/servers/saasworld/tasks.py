@@ -70,7 +70,7 @@ def parse(text: str) -> TaskId:
     """
     found = re.fullmatch(r"([a-z0-9-]+)\.([0-9])\.([a-z]+)\.([0-9]{1,10})", text)
     if found is None:
-        form = "FAMILY.LEVEL.SPLIT.NUMBER, for example simple-contact-email.1.train.0"
+        form = "FAMILY.LEVEL.SPLIT.NUMBER, such as simple-contact-details.1.train.0"
         raise (
             UnknownNameError("task", text, ())
             if "." not in text

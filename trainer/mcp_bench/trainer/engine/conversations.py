@@ -89,8 +89,14 @@ class Conversations:
         if found_end is None:
             return None
         start, mark = found_end
-        later = whole[start + len(mark) if known.ended else start :]
-        return [*known.tokens, *tokenizer.encode(later, add_special_tokens=False)]
+        # with the mark: some tokenizers look at what stands before, or give it the blanks that follow
+        later = tokenizer.encode(whole[start:], add_special_tokens=False)
+        number = tokenizer.convert_tokens_to_ids(mark)
+        if not known.ended:
+            return [*known.tokens, *later]
+        if number in later:
+            return [*known.tokens, *later[later.index(number) + 1 :]]
+        return [*known.tokens, *tokenizer.encode(whole[start + len(mark) :], add_special_tokens=False)]
 
     def _end(
         self, request: ChatRequest, end: int, head: str, whole: str, known: Known

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from mcp_bench.trainer.architectures.base_config import place
 from mcp_bench.trainer.base_weights import load_weights
 from mcp_bench.trainer.engine.load import find_device
 from mcp_bench.trainer.recipe import Recipe
@@ -57,8 +58,15 @@ def learn_along(folder: RLFolder, recipe: Recipe) -> None:
 
 
 def load_alone(start: str, recipe: Recipe) -> Any:
-    """Return a model to train, without an engine."""
-    model = load_weights(start, dtype=torch.float32)
+    """Return a model to train, without an engine, and without dropout: engines have none.
+
+    transformers recomputes activations only in training mode, in which a model's own dropout would work.
+    """
+    from transformers import AutoConfig
+
+    facts = AutoConfig.from_pretrained(**place(start)).to_dict()
+    off = {name: 0.0 for name, value in facts.items() if "drop" in name and isinstance(value, float)}
+    model = load_weights(start, dtype=torch.float32, **off)
     model = model.to(find_device(recipe.hardware.device))
     if recipe.training.checkpointing != "off":
         model.gradient_checkpointing_enable({"use_reentrant": False})

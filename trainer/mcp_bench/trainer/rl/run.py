@@ -225,7 +225,7 @@ class _Run:
         return [str(task) for task in found["tasks"]]
 
     def _seed(self, step: int, fill: int) -> int:
-        return self.settings.seed * 1_000_003 + step * 100 + fill
+        return (self.settings.seed * 1_000_003 + step * 100 + fill) % 2**63  # what a database can store
 
     def _learn(self, step: int, rows: Sequence[Weighted], attempts: Sequence[Attempt]) -> dict[str, Any]:
         rl = self.recipe.rl
