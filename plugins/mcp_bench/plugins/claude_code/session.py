@@ -31,7 +31,7 @@ class ClaudeSession(Session):
     denied: set[str] = field(default_factory=set)
     """Names of the server's tools that it was not allowed to call."""
     result: dict[str, Any] | None = None
-    """The last event, if the session came to its end."""
+    """The last event, if the last launch came to its end."""
     retrying: str = ""
     """The error after which it tried again, if nothing followed."""
     id: str | None = None
@@ -70,6 +70,7 @@ def add(session: ClaudeSession, event: dict[str, Any], names: Mapping[str, str])
         case "system", "init":
             session.model, session.id = str(event["model"]), str(event["session_id"])
             session.servers = list(event["mcp_servers"])
+            session.result = None  # that of an earlier launch says nothing about this one
         case "system", "api_retry":
             session.retrying = f"{event.get('error_status')} {event.get('error')}"
         case "system", "permission_denied" if event["tool_name"] in names:

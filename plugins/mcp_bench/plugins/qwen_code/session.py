@@ -72,9 +72,12 @@ def read_session(stdout: Path, home: AgentFolder, server: McpServer) -> QwenSess
                 session.model, session.id = str(event["model"]), str(event["session_id"])
                 session.servers = list(event["mcp_servers"])
     add_log(session, home, session.id, server)
+    logged = session.error
     for event in events:
         with suppress(*ODD):
-            if event["type"] == "result":
+            if event.get("subtype") == "init":
+                session.error = logged  # the result of an earlier launch says nothing about this one
+            elif event["type"] == "result":
                 add_end(session, event, names, prefix)
             elif not event.get("parent_tool_use_id"):  # else it is part of a side conversation
                 add_streamed(streamed, event, names, prefix)
