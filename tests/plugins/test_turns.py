@@ -93,3 +93,54 @@ def test_an_acp_agent_may_use_ids_again(tmp_path: Path) -> None:
         [("add", {"n": 0, "place": 0}), ("add", {"n": 0, "place": 1})], "result 0 call_0", "result 0 call_1",
         [("add", {"n": 1, "place": 0}), ("add", {"n": 1, "place": 1})], "result 1 call_0", "result 1 call_1",
     ]  # fmt: skip
+
+
+def acp_messages(tmp_path: Path, *steps: str) -> list[Message]:
+    """Return what a session with these steps is read as.
+
+    Args:
+        steps: a text; `+1` begins a call with that id, `=1` ends it, `-1` refuses it; `.` ends the turn.
+    """
+    events: list[dict[str, Any]] = []
+    for step in steps:
+        sign, call = step[0], {"toolCallId": step[1:]}
+        if sign == "+":
+            update = {"sessionUpdate": "tool_call", **call, "title": "add", "status": "pending"}
+        elif sign == "=":
+            output = f"result {step[1:]}"
+            update = {"sessionUpdate": "tool_call_update", **call, "status": "completed", "rawOutput": output}
+        elif sign == "-":
+            events.append({"type": "permission", "call": call, "tool": None, "allowed": False})
+            continue
+        elif sign == ".":
+            events.append({"type": "stop", "result": {"stopReason": "end_turn"}})
+            continue
+        else:
+            update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": step}}
+        events.append({"type": "update", "update": update})
+    stdout = tmp_path / "stdout"
+    stdout.write_text("".join(json.dumps(event) + "\n" for event in events))
+    return acp.read_session(stdout, SERVER).turns.messages()
+
+
+@pytest.mark.parametrize(
+    ("steps", "turns"),
+    [
+        ("+1 -1 no +2 =2 yes", ["1", ":no 2", ":yes"]),
+        ("+1 -1 +2 =2 yes", ["1", "2", ":yes"]),
+        ("+1 no +2 =2 more +3 =3 yes", [":no 1 2", ":more 3", ":yes"]),
+        ("+1 +2 =2 yes =1", ["1 2", ":yes"]),
+        ("+1 no .", ["1", ":no"]),
+        ("+1 . late +2 =2 yes .", ["1", ":late 2", ":yes"]),
+    ],
+)
+def test_an_acp_agent_may_never_end_a_call(tmp_path: Path, steps: str, turns: list[str]) -> None:
+    """The turns after it are turns of their own, and the last one is the answer."""
+    messages = acp_messages(tmp_path, *steps.split())
+    shown = [
+        " ".join([*([f":{said.content}"] if said.content else []), *(call.id for call in said.tool_calls)])
+        for said in messages
+        if said.role == "assistant"
+    ]
+    ended = {step for step in steps.split() if step.startswith("=")}
+    assert (shown, len(messages) - len(shown)) == (turns, len(ended))

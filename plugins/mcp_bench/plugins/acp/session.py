@@ -71,6 +71,8 @@ class Reader:
         self._text: list[str] = []
         self._calls: dict[str, dict[str, Any]] = {}
         """The current state of each call by id, in the order of their first mention."""
+        self._refused: set[str] = set()
+        """Ids of calls that were refused: some agents never say how such a call ended."""
 
     def add(self, event: Mapping[str, Any]) -> None:
         session = self.session
@@ -82,12 +84,16 @@ class Reader:
                 session.model = str(event["value"])
             case "update":
                 self._update(event["update"])
-            case "permission" if event["tool"] and not event["allowed"]:
-                session.denied.add(self._names.get(event["tool"], str(event["tool"])))
+            case "permission" if not event["allowed"]:
+                if event["tool"]:
+                    session.denied.add(self._names.get(event["tool"], str(event["tool"])))
+                self._refused.add(str(event["call"]["toolCallId"]))
             case "prompt" if event["number"]:
                 self.flush()
                 session.turns.end()
             case "stop":
+                if self._calls:  # a text after a call that never ended is the answer
+                    self._end()
                 session.stops.append(event["result"])
                 if event["result"].get("usage"):
                     session.usage = plus(session.usage or Usage(), event["result"]["usage"])
@@ -114,7 +120,7 @@ class Reader:
             return
         if kind != self._kind:
             self.flush()
-        if text and self._calls and all(done(call) for call in self._calls.values()):
+        if text and self._calls and self._over(next(reversed(self._calls))):  # earlier ones may never end
             self._end()
         self._kind = kind
         self._text.append(text)
@@ -128,17 +134,23 @@ class Reader:
         else:
             turns.text(text)
 
+    def _over(self, key: str) -> bool:
+        return done(self._calls[key]) or key in self._refused
+
     def _end(self) -> None:
         self._calls.clear()
+        self._refused.clear()
         self.session.turns.end()
 
     def _call(self, update: Mapping[str, Any]) -> None:
         key = str(update["toolCallId"])
         # an agent reports all parallel calls before the first is done, and may use an id again after that
-        ended = all(done(call) for call in self._calls.values())
+        ended = all(map(self._over, self._calls))
         begins = update["sessionUpdate"] == "tool_call"
         if not begins and key not in self._calls and self.session.turns.find(key):
-            return  # it comes late: the call has its result, and the update does not name its tool again
+            if done(update):  # it comes late, and does not name its tool again; a first result stays
+                self.session.turns.result(key, text_of(update), is_error=update["status"] == "failed")
+            return
         is_new = begins and (ended or key not in self._calls)
         if self._calls and ended and (is_new or key not in self._calls):
             self._end()
