@@ -17,6 +17,7 @@ from mcp_bench.plugins.install import json_file, toml_file
 from mcp_bench.plugins.install.places import SETTINGS
 from tests.support.agents.node_clis import node_environ
 from tests.support.processes.forked import run_module
+from tests.support.task_folders import harbor_task
 
 pytestmark = pytest.mark.system
 
@@ -126,6 +127,12 @@ def test_a_relative_home_is_that_of_this_folder(home: Path) -> None:
     shown = run(home, "codex", "--print", env={"MCP_BENCH_HOME": "recordings"}).stdout
     [stored] = tomllib.loads(shown)["mcp_servers"]["bench"]["env"].values()
     assert Path(stored).is_absolute() and Path(stored).name == "recordings"
+
+
+def test_a_relative_folder_of_tasks_is_that_of_this_folder(home: Path) -> None:
+    harbor_task(home.parent / "tasks/one")
+    shown = run(home, "codex", "--benchmark", "harbor:tasks", "--print").stdout
+    assert f"harbor:{home.parent / 'tasks'}" in tomllib.loads(shown)["mcp_servers"]["bench"]["args"]
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex", "opencode"])

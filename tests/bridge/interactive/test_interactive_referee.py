@@ -16,6 +16,7 @@ from mcp.client import Client
 
 from mcp_bench.bridge.interactive.control import PROTOCOL
 from tests.bridge.interactive.conftest import wait_until_ended
+from tests.support.task_folders import harbor_task
 
 pytestmark = pytest.mark.system
 
@@ -203,6 +204,13 @@ def test_connect_reports_wrong_use(bench, args: tuple[str, ...], words: str) -> 
     refused = bench.run("connect", *args, code=2)
     assert words in refused.stderr
     assert refused.stdout == ""
+
+
+def test_connect_takes_a_relative_folder_from_here(bench) -> None:
+    """The referee works in another folder; it has to find the tasks to say that it knows no such split."""
+    harbor_task(bench.home.parent / "tasks/one")
+    refused = bench.run("connect", "harbor:tasks", "--split", "nosuch", code=2)
+    assert "unknown split" in refused.stderr
 
 
 def exchange(path: Path, line: bytes) -> dict:

@@ -45,6 +45,10 @@ def connect(
     from mcp_bench.bridge.interactive.control import join, relay
     from mcp_bench.bridge.interactive.paths import RefereePaths
 
+    if ":" in benchmark:  # the referee works in another folder; any other name is left to it: loading is slow
+        from mcp_bench.servers.registry import load
+
+        benchmark = load("benchmark", benchmark).name
     hello = {"benchmark": benchmark, "entry": entry, "split": split, "tasks": tasks, "seed": seed}
     relay(join(RefereePaths(), {**hello, "limit": limit}))
     os._exit(0)  # the thread that reads standard input cannot be interrupted

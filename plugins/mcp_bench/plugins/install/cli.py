@@ -54,7 +54,8 @@ def install(
         done = apply(change, None)
         click.echo(f"removed {name} from {change.path}" if done else f"{change.path} has no {name}")
         return
-    load("benchmark", benchmark)  # a wrong name shows now, not in the agent
+    # a wrong name shows now, not in the agent; its own name has the whole path of a folder
+    benchmark = load("benchmark", benchmark).name
     if only_show:
         entry = wanted(change, change.present(change.text()), benchmark)
         click.echo(f"goes into {change.path}:", err=True)
