@@ -166,6 +166,16 @@ def test_what_the_user_has_set_stays(home: Path, agent: str) -> None:
     assert command_of(entry())[-5:] == words[3:-2], "tasks are of one benchmark"
 
 
+def test_the_benchmark_of_an_entry_may_follow_options(home: Path) -> None:
+    path = home / ".claude.json"
+    written = ["connect", "--limit", "3", "agentdojo", "--task=t"]
+    for benchmark, kept in (("agentdojo", ["--limit", "3", "--task=t"]), ("saasworld", ["--limit", "3"])):
+        path.write_text(json.dumps({"mcpServers": {"bench": {"command": "mcp-bench", "args": written}}}))
+        run(home, "claude-code", "--benchmark", benchmark)
+        arguments = json.loads(path.read_text())["mcpServers"]["bench"]["args"]
+        assert (arguments[:3], arguments[4:]) == (["connect", benchmark, "--entry"], kept)
+
+
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": [')

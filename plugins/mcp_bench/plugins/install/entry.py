@@ -149,17 +149,18 @@ def wanted(change: Change, present: Entry | None, benchmark: str) -> Entry:
 def kept_options(words: Sequence[str], benchmark: str) -> list[str]:
     """Return the options of `connect` in a command line, without the token; of another benchmark no tasks."""
     after = list(words[words.index("connect") + 1 :]) if "connect" in words else []
-    same = not after or after[0].startswith("-") or after.pop(0) == benchmark
-    kept: list[str] = []
+    same = True
+    options: list[list[str]] = []
     while after:
         word = after.pop(0)
+        if not word.startswith("-"):  # the old benchmark; a person may have written it after options
+            same = word == benchmark
+            continue
         # the form of one word, --limit=3, or of two; a token can begin with a dash
         two = "=" not in word and after and (word == "--entry" or not after[0].startswith("-"))
-        value = [after.pop(0)] if two else []
-        name = word.partition("=")[0]
-        if name != "--entry" and (same or name != "--task"):
-            kept += [word, *value]
-    return kept
+        options.append([word, after.pop(0)] if two else [word])
+    left_out = ("--entry",) if same else ("--entry", "--task")
+    return [word for option in options if option[0].partition("=")[0] not in left_out for word in option]
 
 
 def apply(change: Change, benchmark: str | None) -> bool:
