@@ -1,5 +1,6 @@
 """Which requests for permission are for a tool of our server, in the words of many agents."""
 
+import re
 from typing import Any
 
 import pytest
@@ -115,3 +116,20 @@ def test_a_servers_own_shell_is_not_the_agents() -> None:
     for title in ("run ls -l", "run", "rm -rf ."):
         assert judged(title, **SHELL) == NOT_OURS
     assert judged("bench_run", kind="execute", rawInput={"command": "bench_run"}) == NOT_OURS
+
+
+def test_the_names_of_many_tools_are_compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With more patterns than Python keeps, each request took seconds."""
+    compiled: list[object] = []
+    usual = re._compiler.compile  # type: ignore[attr-defined]
+
+    def counted(*args: object) -> object:
+        compiled.append(args)
+        return usual(*args)
+
+    many = Server("records", {f"records_change_{number}": ["a"] for number in range(200)})
+    call = {"title": "ls -la", "kind": "execute", "rawInput": {"command": "ls"}}
+    monkeypatch.setattr("re._compiler.compile", counted)
+    assert [verdict(call, many).allow, bool(compiled)] == [False, True]
+    compiled.clear()
+    assert [verdict(call, many).allow, compiled] == [False, []]

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Literal
 
 ALLOW = ("allow_once", "allow_always")
@@ -92,12 +93,12 @@ class Server:
         title = str(call.get("title") or "").strip()
         for text in _leaves(call.get("_meta")):
             for tool, how, pattern in self._patterns:
-                found = re.search(pattern, text, re.IGNORECASE)
+                found = _compiled(pattern).search(text)
                 if found and how == "qualified" and found.end() == len(text):
                     return tool or found["tool"], how
         for wanted in ("qualified", "bare", "mentioned"):
             for tool, how, pattern in self._patterns:
-                if how == wanted and (found := re.search(pattern, title, re.IGNORECASE)):
+                if how == wanted and (found := _compiled(pattern).search(title)):
                     return tool or found["tool"], how
         return None
 
@@ -161,6 +162,12 @@ def decide(options: Collection[Mapping[str, Any]], *, allow: bool) -> dict[str, 
             if option.get("kind") == kind:
                 return {"outcome": "selected", "optionId": option["optionId"]}
     return {"outcome": "cancelled"}
+
+
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    """Return a pattern compiled on first use: Python itself keeps 512, and a server may have more."""
+    return re.compile(pattern, re.IGNORECASE)
 
 
 def _words(name: str) -> str:
