@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp_bench.plugins.acp.agent import Acp, AcpAgent
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import plus
-from mcp_bench.plugins.contracts import Launch, LaunchRequest, Transcript
+from mcp_bench.plugins.contracts import Installation, Launch, LaunchRequest, Transcript
 from mcp_bench.plugins.own_clients import environment
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
@@ -201,7 +201,7 @@ class Unversioned(AcpAgent):
         super().__init__((*STARTED, *actions))
 
     def find(self, environ):
-        return Acp().find(environ)
+        return Installation(self.command[0], "1.0")
 
     def prepare(self, request: LaunchRequest) -> Launch:
         """Return the launch with our client in a fork, which spares it a second of imports."""

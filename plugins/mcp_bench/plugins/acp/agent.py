@@ -7,8 +7,10 @@ others.
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,8 +80,7 @@ class Acp:
             BenchError: as `AcpAgent.find` and `AcpAgent.prepare` do.
         """
         agent = self.for_options(request.options)
-        agent.find(request.environ)
-        return agent.prepare(request)
+        return agent.prepare(replace(request, installation=agent.find(request.environ)))
 
     def read(self, output: AgentOutput, server: McpServer) -> Transcript:
         return read(output, server)
@@ -125,8 +126,9 @@ class AcpAgent(Acp):
         """
         opening = self.profile.open(request)
         env, lent = named_login(request)
+        words = [request.installation.executable, *map(from_here, self.command[1:])]
         plan: dict[str, Any] = {
-            "command": [*self.command, *opening.arguments],
+            "command": [*words, *opening.arguments],
             "mcpServers": [entry(request.server)] if opening.server_by_session else [],
             "meta": opening.meta,
             "login": request.options.get("login_method", opening.login),
@@ -141,8 +143,8 @@ class AcpAgent(Acp):
         }
         path = request.home / PLAN
         path.write_text(json.dumps(plan), encoding="utf-8")
-        for number, word in enumerate(self.command):  # a sandbox makes the targets of links readable
-            if Path(word).is_file():
+        for number, word in enumerate(words):  # a sandbox makes the targets of links readable
+            if is_file(word):
                 (request.home / f"command-{number}").symlink_to(Path(word).absolute())
         return own_client.started(
             "acp",
@@ -186,6 +188,16 @@ def command_of(options: Mapping[str, str]) -> tuple[str, ...]:
     if not words:
         raise WrongUseError("agent 'acp' needs the command of the agent: --agent-option command='kimi acp'")
     return words
+
+
+def from_here(word: str) -> str:
+    """Return a word of the command; a file's path as an absolute one, since the agent starts elsewhere."""
+    looks_like_path = "/" in word or "." in word  # `acp` is no path, whatever is in this folder
+    return str(Path(word).absolute()) if looks_like_path and is_file(word) else word
+
+
+def is_file(word: str) -> bool:
+    return os.path.isfile(word)  # noqa: PTH113 - `Path.is_file` raises for a word that is too long for a name
 
 
 def entry(server: McpServer) -> dict[str, Any]:
