@@ -52,6 +52,13 @@ def test_a_relative_command_is_one_of_this_folder(prepare: Prepare, tmp_path: Pa
     assert prepare("python agent.py -v", "/opt/python")["command"] == ["/opt/python", script, "-v"]
 
 
+def test_a_login_file_may_be_named_twice(prepare: Prepare, tmp_path: Path) -> None:
+    """The profile of codex-acp lends that file already."""
+    file = "~/.codex/auth.json"
+    assert prepare("codex-acp", login=f"{file},{file}")["command"] == ["/opt/program"]
+    assert (tmp_path / "home/.codex/auth.json").readlink() == tmp_path / "own/.codex/auth.json"
+
+
 def test_a_word_of_the_command_may_be_long(prepare: Prepare) -> None:
     word = "kind" * 100
     assert prepare(f"helper --system {word}")["command"][-1] == word

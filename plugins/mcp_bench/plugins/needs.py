@@ -66,7 +66,9 @@ class LoginFile:
         original = self.at(environ)
         beside = [path for name in self.beside if (path := original.with_name(name)).is_file()]
         for path in (original, *beside):
-            (folder / path.name).symlink_to(path)
+            link = folder / path.name
+            if not (link.is_symlink() and link.readlink() == path):  # it may be lent twice
+                link.symlink_to(path)
         return self.lent(environ)
 
 
