@@ -9,6 +9,7 @@ import pytest
 
 from mcp_bench.plugins.acp.agent import PLAN, Acp
 from mcp_bench.plugins.contracts import Installation, LaunchRequest, McpServer
+from mcp_bench.servers.errors import WrongUseError
 
 pytestmark = pytest.mark.unit
 
@@ -62,3 +63,32 @@ def test_a_login_file_may_be_named_twice(prepare: Prepare, tmp_path: Path) -> No
 def test_a_word_of_the_command_may_be_long(prepare: Prepare) -> None:
     word = "kind" * 100
     assert prepare(f"helper --system {word}")["command"][-1] == word
+
+
+@pytest.mark.parametrize(
+    ("command", "refused"),
+    [
+        ("claude-agent-acp", "effort"),
+        ("gemini --acp", "effort"),
+        ("qwen --acp", "effort"),
+        ("copilot --acp", "effort"),
+        ("some-agent", "max_retries"),
+        ("opencode acp", "max_retries"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(prepare: Prepare, command: str, refused: str) -> None:
+    """The recording would say that the agent had worked under it."""
+    with pytest.raises(WrongUseError, match=f"agent option {refused}: .*{command.split()[0]}"):
+        prepare(command, **{refused: "3"})
+
+
+@pytest.mark.parametrize(("options", "chosen"), [({}, "default"), ({"effort": "high"}, "high")])
+def test_effort_of_opencode_is_an_option_of_its_session(
+    prepare: Prepare, options: dict[str, str], chosen: str
+) -> None:
+    assert prepare("opencode acp", **options)["choices"] == {"effort": chosen}
+
+
+def test_effort_of_codex_is_in_its_configuration(prepare: Prepare, tmp_path: Path) -> None:
+    prepare("codex-acp", effort="high")
+    assert 'model_reasoning_effort = "high"' in (tmp_path / "home/.codex/config.toml").read_text()

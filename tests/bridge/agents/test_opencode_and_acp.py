@@ -119,7 +119,7 @@ def test_the_first_prompt_waits_for_a_slow_server(bench, tmp_path: Path, agent: 
         url = endpoint.gemini_url if agent == "acp-gemini" else endpoint.openai_url
         with bench.start(
             "record", "--server", shlex.join(held.entry.command), "--prompt", PROMPT,
-            "--agent", "acp", "--agent-option", AGENTS[agent][1], "--agent-option", "max_retries=0",
+            "--agent", "acp", "--agent-option", AGENTS[agent][1],
             "--model", "scripted-1", "--base-url", url, "--timeout", "200",
         ) as process:  # fmt: skip
             try:

@@ -17,7 +17,7 @@ from typing import Any
 import click
 
 from mcp_bench.plugins.acp.login import joined, named_login
-from mcp_bench.plugins.acp.profile import Profile
+from mcp_bench.plugins.acp.profile import OPTIONS, Profile
 from mcp_bench.plugins.acp.profiles import profile_of
 from mcp_bench.plugins.acp.session import fault, read_session
 from mcp_bench.plugins.agent_folder import AgentFolder
@@ -122,8 +122,14 @@ class AcpAgent(Acp):
 
         Raises:
             LoginMissingError: the agent has no login.
-            WrongUseError: an option has a value that makes no sense, or the agent takes no model or endpoint.
+            WrongUseError: an option has a value that makes no sense or would be ignored, or the agent takes
+                no model or endpoint.
         """
+        for name in OPTIONS:
+            if request.options.get(name) and name not in self.profile.options:
+                raise WrongUseError(
+                    f"agent option {name}: we cannot set it for {self.profile.name}: leave it out"
+                )
         opening = self.profile.open(request)
         env, lent = named_login(request)
         words = [request.installation.executable, *map(from_here, self.command[1:])]

@@ -11,6 +11,8 @@ from mcp_bench.plugins.contracts import AgentOutput, Capabilities, LaunchRequest
 from mcp_bench.plugins.needs import Needs
 
 NEVER = r"(?!)"
+OPTIONS = ("effort", "max_retries")
+"""Options of an agent that ACP has no field for."""
 REPORTS = Capabilities(reports_usage=True, reports_reasoning=True, http=True)
 
 
@@ -57,3 +59,5 @@ class Profile:
     capabilities: Capabilities = REPORTS
     needs: Needs | None = None
     """Its login and its model endpoint, if known."""
+    options: tuple[str, ...] = ()
+    """Which of `OPTIONS` it can set."""

@@ -133,11 +133,11 @@ def read_gemini(session: AcpSession, output: AgentOutput, server: McpServer) -> 
 
 
 def open_opencode(request: LaunchRequest) -> Opening:
-    """By default, a session begins with the lowest effort of the model."""
+    """Choose the effort: by itself, a session begins with the lowest one of the model."""
     env, lent = opencode.OpenCode().environment(request)
     opencode.OpenCode().setup(request, env, with_server=False)
     logs = ("--print-logs", "--log-level=WARN")
-    return Opening(env, logs, choices={"effort": "default"}, user_login=lent)
+    return Opening(env, logs, choices={"effort": request.options.get("effort") or "default"}, user_login=lent)
 
 
 def read_opencode(session: AcpSession, output: AgentOutput, server: McpServer) -> None:
@@ -211,6 +211,7 @@ PROFILES = {
             install="npm install -g @agentclientprotocol/claude-agent-acp",
             read=read_claude,
             needs=ClaudeCode.needs,
+            options=("max_retries",),
         ),
         Profile(
             "codex-acp",
@@ -218,6 +219,7 @@ PROFILES = {
             install="npm install -g @agentclientprotocol/codex-acp",
             read=read_codex,
             needs=Codex.needs,
+            options=("effort", "max_retries"),
         ),
         Profile(
             "gemini",
@@ -225,6 +227,7 @@ PROFILES = {
             install=Gemini.install,
             read=read_gemini,
             needs=Gemini.needs,
+            options=("max_retries",),
         ),
         Profile(
             "opencode",
@@ -232,6 +235,7 @@ PROFILES = {
             install=opencode.OpenCode.install,
             read=read_opencode,
             needs=opencode.OpenCode.needs,
+            options=("effort",),
         ),
         Profile(
             "qwen",
@@ -239,6 +243,7 @@ PROFILES = {
             install=qwen_code.QwenCode.install,
             read=read_qwen,
             needs=qwen_code.QwenCode.needs,
+            options=("max_retries",),
         ),
         # From their documentation, not tested:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
