@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import resource
 import shutil
 from collections.abc import Callable
 from functools import partial
@@ -138,6 +139,22 @@ def test_an_interrupted_pull_goes_on(
     assert not (home / "runs").exists()
     assert 0 < pull(run.id, place, silent)[1] < manifest.size
     assert contents(home / "runs" / run.id) == contents(run.path)
+
+
+def test_a_pull_that_cannot_write_says_where(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path
+) -> None:
+    """The limit on the size of a file stands for a full disk. The error of a write names no file by itself."""
+    place = Place(str(tmp_path / "shared"))
+    push(run.path, place, silent)
+    home = mirror()
+    usual = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10, usual[1]))
+    try:
+        with pytest.raises(StorageError, match=f"cannot write {home}/pulling/{run.id}: File too large"):
+            pull(run.id, place, silent)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, usual)
 
 
 def test_a_resumed_run_sends_what_is_new(run: RunFolder, tmp_path: Path) -> None:

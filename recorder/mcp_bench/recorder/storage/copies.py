@@ -125,7 +125,7 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
             (aside / name).unlink()  # of another state of the run, whose pull was interrupted
         _move(aside, path, manifest)
     except OSError as error:
-        raise StorageError(f"cannot write {error.filename}: {error.strerror}") from error
+        raise StorageError(f"cannot write {error.filename or aside}: {error.strerror}") from error
     return manifest, fetched
 
 
