@@ -234,6 +234,8 @@ def test_a_request_whose_referee_died_has_no_response(invoke: Invoke) -> None:
         episode = play(folder, folder.info.plan[0], Episode())
         request = ModelRequest("mc_1", episode, 1, "POST", "/v1/responses", {}, b"{}\x00\xff")
         anyio.run(begin_call, folder.recording.writer, request)
+        going_on = invoke(show, episode, "--model-calls").output
+        assert ("in progress" in going_on, "its referee died" in going_on) == (True, False)
     assert "its referee died" in invoke(show, episode, "--model-calls").output
     (row,) = json.loads(invoke(show, episode, "--model-calls", "--json").stdout)
     assert (row["outcome"], row["response"]) == (None, None)

@@ -51,8 +51,15 @@ def in_words(captured: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def show_model_calls(reader: RunReader, episode: str, *, as_json: bool) -> None:
-    """Print the captured calls of an episode; as JSON, with requests and responses."""
+def show_model_calls(reader: RunReader, episode: str, *, as_json: bool, cut_off: bool) -> None:
+    """Print the captured calls of an episode; as JSON, with requests and responses.
+
+    Args:
+        reader: of its run.
+        episode: its id.
+        as_json: see above.
+        cut_off: whether nobody records the run any more, so that a call without an end never gets one.
+    """
     calls = reader.model_calls(episode)
     if as_json:
         click.echo(json.dumps([_document(reader, call) for call in calls]))
@@ -69,7 +76,7 @@ def show_model_calls(reader: RunReader, episode: str, *, as_json: bool) -> None:
                 f"{(call.started_us - began) / MICROSECONDS:.1f}",
                 _seconds(call),
                 _role(call),
-                _ended(call),
+                _ended(call, cut_off),
                 call.model or "",
                 str((call.usage and call.usage.input_tokens) or ""),
                 str((call.usage and call.usage.output_tokens) or ""),
@@ -109,6 +116,7 @@ def _role(call: StoredModelCall) -> str:
     return {"turn": "no message", "side": "on the side"}.get(call.kind or "", f"{call.method} {call.path}")
 
 
-def _ended(call: StoredModelCall) -> str:
-    status = "" if call.status is None else f" {call.status}"
-    return f"{call.outcome}{status}" if call.outcome else "its referee died"
+def _ended(call: StoredModelCall, cut_off: bool) -> str:
+    if not call.outcome:
+        return "its referee died" if cut_off else "in progress"
+    return call.outcome if call.status is None else f"{call.outcome} {call.status}"

@@ -51,6 +51,7 @@ def show(
     from mcp_bench.recorder.cli.episode_document import episode_document
     from mcp_bench.recorder.cli.listing import show_episodes, show_runs
     from mcp_bench.recorder.runs.find import find_episode, run_paths
+    from mcp_bench.recorder.runs.lock import is_being_written
     from mcp_bench.recorder.runs.reader import RunReader
 
     if what is None and not runs and not model_calls:
@@ -66,11 +67,12 @@ def show(
     if not what.strip():
         raise click.UsageError("the name of a run or an episode is empty")
     path, found = find_episode(what, paths)
+    cut_off = not is_being_written(path)  # asked first: a call may end meanwhile
     with RunReader(path) as reader:
         if model_calls:
             from mcp_bench.recorder.cli.model_calls import show_model_calls
 
-            show_model_calls(reader, found, as_json=as_json)
+            show_model_calls(reader, found, as_json=as_json, cut_off=cut_off)
             return
         document = episode_document(reader, found)
     if as_json:
