@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.cli.help.completion import NAMES
 from tests.support.bench_commands import Bench
 from tests.support.requirements import skip
 
@@ -107,6 +108,18 @@ def test_other_shells_complete_the_same(bench: Bench, shell: str, tmp_path: Path
     cases = [*CASES[:3], CASES[-2]]
     found = offered(bench, shell, [words for words, _ in cases], tmp_path)
     assert [set(one) for one in found] == [set(names) for _, names in cases]
+
+
+def test_an_older_episode_is_offered_by_its_first_letters(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run may have more episodes than are offered."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(bench.home))
+    with closing(sqlite3.connect(bench.home / "runs" / RUN / "recordings.db")) as database:
+        names = [("ep_older",), *((f"ep_p{number:03}",) for number in range(150))]
+        database.executemany("INSERT INTO episodes VALUES (?)", names)
+        database.commit()
+    assert list(NAMES["what"]("ep_ol")) == ["ep_older"]
 
 
 def test_a_wrong_line_prints_nothing(bench: Bench, tmp_path: Path) -> None:

@@ -127,8 +127,8 @@ def _runs_and_episodes(incomplete: str) -> list[str]:
     for run in _runs("")[:SEARCHED_RUNS]:
         file = f"file:{quote(str(runs_dir() / run / 'recordings.db'))}?mode=ro"
         with suppress(sqlite3.Error), closing(sqlite3.connect(file, uri=True, timeout=0.1)) as database:
-            newest = "SELECT id FROM episodes WHERE id >= ? ORDER BY id DESC LIMIT 100"
-            found += [str(one) for (one,) in database.execute(newest, [incomplete])]
+            newest = "SELECT id FROM episodes WHERE id >= ? AND id < ? ORDER BY id DESC LIMIT 100"
+            found += [str(one) for (one,) in database.execute(newest, [incomplete, f"{incomplete}~"])]
     return found
 
 
