@@ -358,6 +358,9 @@ def test_another_agent_does_not_get_the_files_model(bench, own, project) -> None
     assert "did you mean notebook" in done.stderr  # and not: noop has no option x
     project('[record]\nagent = "noop"\nbenchmark = "notebook"\nlimit = 1\n')
     bench.run("record")
+    project('[record]\nagent = "acp"\nmodel = "m"\nlimit = 1\n')
+    said = bench.run("record", "--agent", "noop", "--benchmark", "notebok", code=2).stderr
+    assert ("limit 1" in said, "model m" in said) == (True, False)
     assert bench.rows("select agent, model from runs") == [{"agent": "noop", "model": None}]
 
 

@@ -141,7 +141,7 @@ def record(
     exits with 0 if every cell is complete.
     """
     from mcp_bench.bridge.cli.record_matrix import record_file, show_run
-    from mcp_bench.bridge.cli.settings.defaults import project_line
+    from mcp_bench.bridge.cli.settings.defaults import forget_another_agent, project_line
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
@@ -149,8 +149,10 @@ def record(
 
     harden()
 
-    if resume is None and (line := project_line(ctx)):
-        click.echo(sanitize_line(line), err=True)
+    if resume is None:
+        forget_another_agent(ctx, choices)
+        if line := project_line(ctx):
+            click.echo(sanitize_line(line), err=True)
     if config is not None:
         refuse_given(ctx, {*choices, "resume", *PARALLEL}, "--config takes all settings from its file")
         sys.exit(record_file(ctx, config, choices_of, as_json=as_json, dry_run=dry_run))
