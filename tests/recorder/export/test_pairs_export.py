@@ -112,7 +112,7 @@ def test_parquet_holds_the_same_pairs(invoke: Invoke, tmp_path: Path) -> None:
     record([*attempts("a", 1.0, 0.0), *attempts("b", 0.9, 0.1)])
     for name in ("p.jsonl", "p.parquet"):
         assert invoke(export, "--pairs", "--out", tmp_path / name).exit_code == 0
-    assert list(read_rows(tmp_path / "p.parquet")) == rows(tmp_path / "p.jsonl")
+    assert [load() for load in read_rows(tmp_path / "p.parquet", json.loads)] == rows(tmp_path / "p.jsonl")
 
 
 def test_invalid_options_are_refused(invoke: Invoke, tmp_path: Path) -> None:
