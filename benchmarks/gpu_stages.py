@@ -255,7 +255,7 @@ class Stages:
             model = get_peft_model(
                 model, LoraConfig(r=recipe.lora.rank, lora_alpha=recipe.lora.alpha, target_modules=targets)
             )
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.activation_checkpointing_enable({"use_reentrant": False})
         return model
 
     def _paces(self, model: Any, optimizer: Any, tokens: int, vocabulary: int) -> Iterator[float]:

@@ -49,7 +49,7 @@ class Bare:
         training = ready.recipe.training
         self.model = load_model(ready.recipe, ready.tokenizer).train()
         if training.checkpointing != "off":
-            self.model.gradient_checkpointing_enable({"use_reentrant": False})
+            self.model.activation_checkpointing_enable({"use_reentrant": False})
         rates = {"lr": training.learning_rate, "muon_lr": training.muon_learning_rate}
         self.optimizer: Any = (
             MuonAdamW(self.model, **rates, weight_decay=training.weight_decay)

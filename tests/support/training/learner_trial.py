@@ -55,7 +55,7 @@ def make_learner() -> Learner:
     for other in (reference, teacher):
         split(other.requires_grad_(requires_grad=False))
     if processes.count() > 1:  # as `train rl` does it there
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.activation_checkpointing_enable({"use_reentrant": False})
         model.train()
     model = split(model)
     optimizer = torch.optim.AdamW(model.parameters(), lr=SETTINGS.learning_rate)

@@ -69,7 +69,7 @@ def load_alone(start: str, recipe: Recipe) -> Any:
     model = load_weights(start, dtype=torch.float32, **off)
     model = model.to(find_device(recipe.hardware.device))
     if recipe.training.checkpointing != "off":
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+        model.activation_checkpointing_enable({"use_reentrant": False})
         return model.train()
     return model.eval()
 
