@@ -174,6 +174,13 @@ def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatc
     assert "task-4" in viewed.get("/grid?page=99").text
 
 
+def test_a_partial_score_near_one_is_no_zero(bench_home: Path) -> None:
+    """Imported grades may be so, without being strict."""
+    folder, _ = record([(planned(), Episode((), 0.997))])
+    found = parse(client().get(f"/grid?run={folder.path.name}").text)
+    assert [one.text for one in found.all("a") if "cell" in one.attributes.get("class", "")] == [".99"]
+
+
 def test_runs_that_are_named_may_be_old(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_pages, "MOST_RUNS", 1)
     monkeypatch.setattr(analysis_pages, "MOST_COMPARED", 1)

@@ -270,6 +270,15 @@ def test_a_resumed_training_keeps_its_settings(
     assert "no training run in" in str(allowed.exception)
 
 
+def test_attempts_are_exported_beside_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also beside the one that the command is typed in."""
+    (tmp_path / "better").mkdir()
+    (tmp_path / "better.jsonl").touch()
+    monkeypatch.chdir(tmp_path / "better")
+    refused = CliRunner().invoke(root, ["train", "rft", "tiny-cpu", "--run", "run_0", "--out", "."])
+    assert f"{tmp_path / 'better.jsonl'} exists" in str(refused.exception)
+
+
 def test_existing_runs_and_changed_rows_are_refused(tmp_path: Path, data: Path, tokenizer: Path) -> None:
     out = tmp_path / "run"
     arguments = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *settings()]

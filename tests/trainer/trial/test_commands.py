@@ -6,6 +6,7 @@ import pytest
 
 from mcp_bench.servers.registry import load
 from mcp_bench.trainer.trial.commands import export
+from mcp_bench.trainer.trial.measuring import model_name
 from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
@@ -23,3 +24,10 @@ def test_a_row_that_leaks_does_not_end_hours_of_work(tmp_path: Path) -> None:
     done = export(tmp_path / "rows.jsonl", ["--run", run.id])
     assert done["rows"] == 1
     assert train.prompt in (tmp_path / "rows.jsonl").read_text()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"), [("my loop/2", "my-loop-2"), ("обучение", "model"), ("--", "model")]
+)
+def test_every_folder_gives_a_model_name(text: str, name: str) -> None:
+    assert model_name(text) == name

@@ -117,7 +117,7 @@ class Library:
         now = signature(path)
         with self._lock:
             known = self._runs.get(path)
-        if known is not None and known[0] == now and not known[1].live:
+        if known is not None and known[0] == now and not known[1].active:
             return known[1]
         found = _read(path)
         with self._lock:

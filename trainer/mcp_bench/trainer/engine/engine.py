@@ -15,8 +15,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.chat.calls import AnswerParser
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.kept import KeptPrefixes, KeyValues, shared
-from mcp_bench.trainer.engine.sequence import Decoding, Request, choose_next
-from mcp_bench.trainer.templates import special_tokens
+from mcp_bench.trainer.engine.sequence import Decoding, Request, choose_next, hidden_tokens
 
 CHUNK = 512
 """Prompt tokens that are read between two steps."""
@@ -72,8 +71,7 @@ class Engine(Decoder):
         """
         self._caches, self._tokenizer, self._device = caches, tokenizer, device
         self._ends = frozenset(ends)
-        kept = {tokenizer.convert_tokens_to_ids(mark) for mark in parser.marks}
-        self._hidden = frozenset(special_tokens(tokenizer)) - kept
+        self._hidden = hidden_tokens(tokenizer, parser)
         self._batch = batch
         self._live_bytes = cache_bytes * 2 // 3
         self._kept = KeptPrefixes(cache_bytes // 3)

@@ -9,8 +9,10 @@ from typing import Any, Literal
 
 import torch
 
+from mcp_bench.trainer.chat.calls import AnswerParser
 from mcp_bench.trainer.engine.constraint import Constraint
 from mcp_bench.trainer.engine.sampling import Chosen, Logprobs, Sampler, Sampling, choose
+from mcp_bench.trainer.templates import special_tokens
 
 FinishReason = Literal["stop", "length"]
 UNFINISHED = "\ufffd"
@@ -51,11 +53,17 @@ class Request:
     done: Future[Completion] = field(default_factory=Future)
 
 
+def hidden_tokens(tokenizer: Any, parser: AnswerParser) -> frozenset[int]:
+    """Return the tokens that have no text in an answer: special ones that are no marks of its parser."""
+    marks = {tokenizer.convert_tokens_to_ids(mark) for mark in parser.marks}
+    return frozenset(special_tokens(tokenizer)) - marks
+
+
 class Detokenizer:
     """Turns tokens into text one by one. Characters may span several tokens."""
 
     def __init__(self, tokenizer: Any, hidden: frozenset[int]) -> None:
-        """Begin a text. `hidden` tokens have no text: special ones that are no marks."""
+        """Begin a text; `hidden` is as `hidden_tokens` returns it."""
         self._tokenizer, self._hidden = tokenizer, hidden
         self._tokens: list[int] = []
         self._shown = 0

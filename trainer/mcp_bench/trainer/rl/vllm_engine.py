@@ -33,12 +33,11 @@ from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.decoder import Decoder
 from mcp_bench.trainer.engine.load import Loaded
 from mcp_bench.trainer.engine.sampling import Chosen
-from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request
+from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request, hidden_tokens
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.serving import Server, serve
 from mcp_bench.trainer.serving.engines import find_engine
 from mcp_bench.trainer.sft.model import save_result
-from mcp_bench.trainer.templates import special_tokens
 
 MODEL = "policy"
 """The server's name for the model."""
@@ -119,8 +118,7 @@ class VllmEngine(Decoder):
             recipe: the server's devices and the precision.
         """
         self._loaded, self._folder, self._recipe = loaded, folder, recipe
-        kept = {loaded.tokenizer.convert_tokens_to_ids(mark) for mark in loaded.parser.marks}
-        self._hidden = frozenset(special_tokens(loaded.tokenizer)) - kept
+        self._hidden = hidden_tokens(loaded.tokenizer, loaded.parser)
         self._ends = frozenset(loaded.ends)
         self._open = ExitStack()
         self._server: Server | None = None
