@@ -3,6 +3,7 @@ with one is said at once."""
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from safetensors import SafetensorError
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.ablation.start import begun
@@ -34,6 +36,24 @@ def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:
             pass
         with locked(tmp_path.parent):
             pass
+    with locked(tmp_path):
+        pass
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), "data.json"),
+        SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)"),
+        RuntimeError("PytorchStreamWriter failed writing file data/3: file write failed"),
+        RuntimeError("[enforce fail at inline_container.cc:672] . unexpected pos 858368 vs 858256"),
+    ],
+)
+def test_a_full_disk_is_named(error: Exception, tmp_path: Path) -> None:
+    with pytest.raises(BenchError, match=f"no space is left on the disk of {tmp_path}"), locked(tmp_path):
+        raise error
+    with pytest.raises(RuntimeError, match="something else"), locked(tmp_path):
+        raise RuntimeError("something else")
     with locked(tmp_path):
         pass
 

@@ -103,6 +103,14 @@ def test_files_of_ids_and_folders_of_tasks_are_beside_the_matrix(tmp_path: Path)
     ]
 
 
+def test_the_folder_of_a_benchmark_is_beside_the_matrix(tmp_path: Path) -> None:
+    (tmp_path / "tasks").mkdir()
+    text = "name: m\nrecord: {agent: codex, benchmark: [improve:tasks, improve:elsewhere, saasworld]}"
+    found = [arguments(SETTINGS, cell.values, tmp_path)[-1] for cell in read(tmp_path, text).cells]
+    wanted = [f"improve:{tmp_path}/tasks", "improve:elsewhere", "saasworld"]
+    assert found == [f"--benchmark={benchmark}" for benchmark in wanted]
+
+
 def test_flags_and_shared_values_of_yaml(tmp_path: Path) -> None:
     text = """
 name: m

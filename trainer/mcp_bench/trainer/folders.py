@@ -24,6 +24,9 @@ Settings = TypeVar("Settings")
 Outcome = dict[str, Any]
 """The result of a step, as it is stored."""
 
+DISK_FULL = ("No space left on device", "Disk quota exceeded", "file write failed", "unexpected pos ")
+"""Parts of the messages of Python and safetensors, and (the last two) of torch."""
+
 
 def fresh(kind: str, before: str = "") -> Path:
     """Make a new folder in `$MCP_BENCH_HOME/KIND`, and return it. Its name is the time, after `before`."""
@@ -98,10 +101,10 @@ def stored_settings(path: Path, kind: type[Settings], noun: str) -> Settings:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes from working in a folder.
+    """Keep other processes from working in a folder, and say where a disk is full.
 
     Raises:
-        BenchError: one does.
+        BenchError: another process works in it, or the work failed for lack of space.
     """
     lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
@@ -111,6 +114,11 @@ def locked(path: Path) -> Iterator[None]:
         raise BenchError(f"another process works in {path}: wait until it ends") from error
     try:
         yield
+    except Exception as error:
+        if any(part in str(error) for part in DISK_FULL):
+            text = f"no space is left on the disk of {path}: free some, then resume. Complete steps are kept"
+            raise BenchError(text) from error
+        raise
     finally:
         os.close(lock)
 

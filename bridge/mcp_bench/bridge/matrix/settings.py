@@ -76,6 +76,10 @@ def _beside(key: str, word: str, folder: Path) -> str:
         return f"@{_place(folder, word[1:])}"
     if key == "path" and Path(place := _place(folder, word)).is_dir():  # else a published data set
         return place
+    if key == "benchmark" and ":" in word:  # NAME:FOLDER
+        name, _, path = word.partition(":")
+        if Path(place := _place(folder, path)).exists():
+            return f"{name}:{place}"
     return word
 
 
