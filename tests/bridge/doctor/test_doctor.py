@@ -237,6 +237,8 @@ def test_an_agent_by_its_acp_command(bench, bin_folder: Path) -> None:
     program(bin_folder, "kimi", "echo 2.1.0")
     result = document(bench, "--agent-command", "kimi acp", code=0)
     assert findings(result, "acp")["program"]["text"] == f"2.1.0, {bin_folder / 'kimi'}"
+    row = findings(document(bench, "acp", "--agent-command", "other --acp", code=1), "acp")["program"]
+    assert row["advice"] == "install it with: the instructions of its makers"
 
 
 BROKEN = """

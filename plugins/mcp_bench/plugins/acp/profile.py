@@ -50,8 +50,8 @@ class Profile:
     name: str
     open: Callable[[LaunchRequest], Opening]
     """Can raise a BenchError."""
-    install: str = "what its makers say"
-    """The command that installs it."""
+    install: str = "the instructions of its makers"
+    """The command that installs it, or where to read how."""
     read: Callable[[AcpSession, AgentOutput, McpServer], None] = keep
     """Adds to a session what the agent reports outside the protocol. Never raises on odd content."""
     failure: str = NEVER

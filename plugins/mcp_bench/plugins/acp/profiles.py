@@ -245,9 +245,21 @@ PROFILES = {
             needs=qwen_code.QwenCode.needs,
             options=("max_retries",),
         ),
-        # From their documentation, not tested:
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
-        Profile("devin", open_devin, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),
-        Profile("kimi", open_kimi, capabilities=OWN_HOME, needs=Needs(own_endpoint=False)),
+        # from its documentation, not tested
+        Profile(
+            "devin",
+            open_devin,
+            install=Devin.install,
+            capabilities=OWN_HOME,
+            needs=Needs(own_endpoint=False),
+        ),
+        Profile(
+            "kimi",
+            open_kimi,
+            install="npm install -g @moonshot-ai/kimi-code",
+            capabilities=OWN_HOME,
+            needs=Needs(own_endpoint=False),
+        ),
     )
 }

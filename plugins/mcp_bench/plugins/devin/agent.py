@@ -43,7 +43,7 @@ class Devin(CliAgent[Session]):
     name = "devin"
     summary = "Cognition's Devin CLI (written from its documentation, not tried)."
     program = "devin"
-    install = "see https://docs.devin.ai/cli"
+    install = "the instructions at https://docs.devin.ai/cli"
     capabilities = Capabilities(
         builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True
     )
