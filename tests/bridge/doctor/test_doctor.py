@@ -239,6 +239,9 @@ def test_an_agent_by_its_acp_command(bench, bin_folder: Path) -> None:
     assert findings(result, "acp")["program"]["text"] == f"2.1.0, {bin_folder / 'kimi'}"
     row = findings(document(bench, "acp", "--agent-command", "other --acp", code=1), "acp")["program"]
     assert row["advice"] == "install it with: the instructions of its makers"
+    program(bin_folder, "other", "echo 1.0")
+    words = ("acp", "--agent-command", "other --acp", "--base-url", "http://127.0.0.1:1/v1")
+    assert findings(document(bench, *words, code=1), "acp")["endpoint"]["advice"] == "leave out --base-url"
 
 
 BROKEN = """

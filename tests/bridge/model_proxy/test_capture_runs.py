@@ -197,3 +197,12 @@ def test_upstream_is_the_agents_own_endpoint(
 def test_agents_without_a_usable_login_are_refused(agent: str, environ: dict[str, str], advice: str) -> None:
     with pytest.raises(WrongUseError, match=advice):
         upstream(load_agent(agent, {}, "m"), None, {}, environ)
+
+
+@pytest.mark.parametrize("command", ["kimi acp", "some-agent --acp"])
+@pytest.mark.parametrize("base_url", [None, "http://127.0.0.1:1/v1"])
+def test_an_endpoint_that_cannot_be_set_is_not_captured(command: str, base_url: str | None) -> None:
+    """The advice is never to name an endpoint: the agent would refuse it."""
+    options = {"command": command}
+    with pytest.raises(WrongUseError, match="leave out --capture-llm"):
+        upstream(load_agent("acp", options, None), base_url, options, {})

@@ -55,7 +55,7 @@ def agent_check(
         url = needs.endpoint_for(environ, base_url)
         yield from login(needs, environ, bool(url) and url not in defaults(needs), named=named)
         if base_url and not needs.own_endpoint:
-            yield problem("endpoint", "works with its vendor's models only", "leave out --base-url")
+            yield problem("endpoint", "cannot be set for this agent", "leave out --base-url")
         elif url:
             yield reach(url)
         elif needs.model and needs.login:

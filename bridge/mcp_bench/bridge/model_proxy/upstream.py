@@ -31,7 +31,7 @@ def upstream(
         raise WrongUseError(f"agent {agent.name!r} uses no model: leave out {OPTION}")
     if not needs.own_endpoint:
         raise WrongUseError(
-            f"the model requests of {agent.name!r} cannot be captured, because its endpoint is fixed: "
+            f"the model requests of {agent.name!r} cannot be captured, because its endpoint cannot be set: "
             f"leave out {OPTION}"
         )
     if isinstance(agent, ChoosesApi):

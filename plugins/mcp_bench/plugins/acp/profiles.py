@@ -37,6 +37,8 @@ from mcp_bench.servers.errors import WrongUseError
 KEEPS_TOOLS = Capabilities(builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True)
 OWN_HOME = replace(KEEPS_TOOLS, native=True)
 """For agents that take server and model by the session: their configuration stays untouched."""
+OWN_ENDPOINT = Needs(own_endpoint=False)
+"""For agents whose endpoint only their own variables or configuration name (`no_endpoint`)."""
 
 
 def profile_of(command: tuple[str, ...]) -> Profile:
@@ -45,7 +47,7 @@ def profile_of(command: tuple[str, ...]) -> Profile:
     for name in names:
         if name in PROFILES:
             return PROFILES[name]
-    return Profile(re.sub(r"[^\w.-]", "-", names[0]), open_any, capabilities=OWN_HOME)
+    return Profile(re.sub(r"[^\w.-]", "-", names[0]), open_any, capabilities=OWN_HOME, needs=OWN_ENDPOINT)
 
 
 def open_any(request: LaunchRequest) -> Opening:
@@ -247,19 +249,13 @@ PROFILES = {
         ),
         Profile("copilot", open_copilot, install="npm install -g @github/copilot"),
         # from its documentation, not tested
-        Profile(
-            "devin",
-            open_devin,
-            install=Devin.install,
-            capabilities=OWN_HOME,
-            needs=Needs(own_endpoint=False),
-        ),
+        Profile("devin", open_devin, install=Devin.install, capabilities=OWN_HOME, needs=OWN_ENDPOINT),
         Profile(
             "kimi",
             open_kimi,
             install="npm install -g @moonshot-ai/kimi-code",
             capabilities=OWN_HOME,
-            needs=Needs(own_endpoint=False),
+            needs=OWN_ENDPOINT,
         ),
     )
 }
