@@ -234,6 +234,15 @@ tasks: [{split: train}, {task: colour}]
         assert said in done.stderr, (said, done.stderr)
 
 
+@pytest.mark.parametrize(
+    "costly", ["{agent: claude-code, agent-option: {nothing: 1}}", "{agent: clode-code}"]
+)
+def test_a_budget_has_an_effect_on_cells_with_faults(bench, matrix: Any, costly: str) -> None:
+    path = matrix(f"max-cost: 1\nagents: [{{agent: noop}}, {costly}]")
+    said = bench.run("record", "--config", path, code=None).stderr
+    assert "claude-code" in said and "max-cost" not in said
+
+
 def test_a_matrix_is_the_same_from_anywhere(bench, endpoint: ModelEndpoint, tmp_path: Path) -> None:
     """Its files are beside it, and their content is what counts."""
     folder = tmp_path / "sub"

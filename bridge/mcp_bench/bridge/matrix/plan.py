@@ -113,7 +113,7 @@ def planned(file: MatrixFile, parse: Parse) -> Plan:
                 checked.append(replace(one, episodes=checks.tasks(one.choices, one.parallel.ray)))
             else:
                 faults.add(error, one.cell)
-    _check_budget(file, checked, faults)
+    _check_budget(file, cells, faults)
     if faults.found:
         text = "\n".join([f"{file.path}: nothing was recorded", *(f"  {line}" for line in faults.lines())])
         raise WrongUseError(text) if faults.wrong_use else BenchError(text)
@@ -209,13 +209,16 @@ _UNCHECKED = frozenset({"repeat", "seed", "timeout", "max_calls", "retries", "re
 def _check_budget(file: MatrixFile, cells: Sequence[PlannedCell], faults: _Faults) -> None:
     if file.max_cost is None or not cells:
         return
-    reporting = [
-        one.choices.prices is not None
-        or load("agent", one.choices.agent.partition(":")[0]).capabilities.reports_cost
-        for one in cells
-    ]
-    if not any(reporting):
+    if not any(one.choices.prices is not None or _reports_cost(one.choices.agent) for one in cells):
         error = WrongUseError(
             "max-cost has no effect: no agent reports its cost, and no file has prices of roles. Leave it out"
         )
         faults.add(error, cells[0].cell)
+
+
+def _reports_cost(agent: str) -> bool:
+    """Return whether an agent reports its cost. One that cannot be loaded might: it is a fault of its own."""
+    try:
+        return bool(load("agent", agent.partition(":")[0]).capabilities.reports_cost)
+    except BenchError:
+        return True
