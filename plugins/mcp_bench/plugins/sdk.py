@@ -16,7 +16,7 @@ from mcp_bench.plugins.contracts import (
     Transcript,
 )
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
-from mcp_bench.plugins.output import ODD, Session, Turns, overflowed, plus
+from mcp_bench.plugins.output import ODD, Session, Turns, endpoint_fault, overflowed, plus
 from mcp_bench.plugins.text_files import json_lines, tail
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Usage
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, WrongUseError
@@ -49,6 +49,7 @@ __all__ = [
     "Turns",
     "Usage",
     "WrongUseError",
+    "endpoint_fault",
     "find_executable",
     "json_lines",
     "mcp_servers",

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.plugins import sdk
 from mcp_bench.plugins.needs import Needs
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.saasworld import BENCHMARK
@@ -119,6 +120,12 @@ def test_the_documented_files_are_the_examples() -> None:
         (block,) = re.findall(rf"^```{language}\n(.*?)^```", OWN_AGENT, re.DOTALL | re.MULTILINE)
         assert block == (EXAMPLE / name).read_text()
     assert len((EXAMPLE / "quill_plugin.py").read_text().splitlines()) < 100
+
+
+def test_the_documented_helpers_are_public() -> None:
+    named = re.findall(r"`(\w+)` of `mcp_bench\.plugins\.(\w+)`", OWN_AGENT)
+    assert len(named) >= 2
+    assert {module for _, module in named} == {"sdk"} and {name for name, _ in named} <= set(sdk.__all__)
 
 
 def test_the_documented_table_matches_the_plugins() -> None:
