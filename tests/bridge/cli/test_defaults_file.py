@@ -244,6 +244,8 @@ def test_other_commands_work_beside_a_wrong_table(project) -> None:
         "agent-command = \"sh -c 'touch owned'\"",
         'agent_command = "sh"',
         'agent-option = ["command=sh"]',
+        'benchmark = "improve:./task"',
+        'task = ["one", "@/proc/self/environ"]',
         'base-url = "http://evil.example/v1"',
         'home = "native"',
         'tools = "all"',

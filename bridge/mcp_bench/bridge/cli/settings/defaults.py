@@ -233,6 +233,9 @@ class _Table:
         several = value if isinstance(value, list) else [value]
         if not self.file.own and any(isinstance(one, str) and one.startswith("-") for one in several):
             return self._text(key, f"is {_shown(value)}: a program could read the dash as an option's")
+        if not self.file.own and any(_names_a_file(name, one) for one in several):
+            what = f"is {_shown(value)}: a file or folder {REFUSED}, which may be somebody else's"
+            return self._text(key, f"{what}. {self._own()}")
         try:
             options[name].process_value(self.context, value)
         except click.BadParameter as error:
@@ -267,6 +270,12 @@ def _expected(option: click.Option, value: object) -> str | None:
         listed = isinstance(value, list) and all(fits(one) for one in value)
         return None if listed else f"a list, each of it {words}"
     return None if fits(value) else words
+
+
+def _names_a_file(option: str, value: object) -> bool:
+    """Return whether a value is no name, but NAME:FOLDER, whose tasks have programs, or @FILE."""
+    text = str(value)
+    return (option == "benchmark" and ":" in text) or (option == "task" and text.startswith("@"))
 
 
 def _shown(value: object) -> str:
