@@ -351,7 +351,7 @@ def test_resume_does_not_count_a_file_as_given(bench, project, own) -> None:
     bench.run("record", "--resume", run)
 
 
-def test_another_agent_does_not_get_the_files_model(bench, own, project) -> None:
+def test_another_agent_or_benchmark_takes_nothing_of_the_first(bench, own, project) -> None:
     own(
         '[record]\nagent = "acp"\nagent-command = "some agent"\nmodel = "m"\n'
         'base-url = "http://127.0.0.1:1/v1"\nagent-option = ["x=y"]\n'
@@ -364,6 +364,8 @@ def test_another_agent_does_not_get_the_files_model(bench, own, project) -> None
     said = bench.run("record", "--agent", "noop", "--benchmark", "notebok", code=2).stderr
     assert ("limit 1" in said, "model m" in said) == (True, False)
     assert bench.rows("select agent, model from runs") == [{"agent": "noop", "model": None}]
+    bench.environ["MCP_BENCH_CONFIG"] = str(project('[record]\nbenchmark = "harbor"\npath = "tasks"\n'))
+    bench.run("record", "--agent", "noop", "--benchmark", "notebook", "--limit", "1")  # no folder fits it
 
 
 def test_an_agent_sees_no_file_and_no_variable(bench, project, script, here: Path) -> None:

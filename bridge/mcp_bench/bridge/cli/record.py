@@ -141,7 +141,7 @@ def record(
     exits with 0 if every cell is complete.
     """
     from mcp_bench.bridge.cli.record_matrix import record_file, show_run
-    from mcp_bench.bridge.cli.settings.defaults import forget_another_agent, project_line
+    from mcp_bench.bridge.cli.settings.defaults import forget_others, project_line
     from mcp_bench.bridge.run.run import run_and_report
     from mcp_bench.bridge.run.setup import resume_run, start_run
     from mcp_bench.servers.hardening import harden
@@ -150,7 +150,7 @@ def record(
     harden()
 
     if resume is None:
-        forget_another_agent(ctx, choices)
+        forget_others(ctx, choices)
         if line := project_line(ctx):
             click.echo(sanitize_line(line), err=True)
     if config is not None:
@@ -177,9 +177,9 @@ def record(
 
 def choices_of(ctx: click.Context, values: dict[str, Any]) -> Choices:
     """Return what to record, from the values of this command's options."""
-    from mcp_bench.bridge.cli.settings.defaults import forget_another_agent
+    from mcp_bench.bridge.cli.settings.defaults import forget_others
 
-    forget_another_agent(ctx, values)
+    forget_others(ctx, values)
     if not values["agent"]:
         raise click.UsageError("name an agent with --agent (see `mcp-bench agents`)")
     refuse_mixed(ctx)

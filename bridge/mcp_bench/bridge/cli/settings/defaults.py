@@ -71,8 +71,8 @@ REQUESTS = frozenset(
 """They ask for something to be done now, so they are typed."""
 STARTED_BY_AGENTS = frozenset({"connect", "experience", "proxy", "serve"})
 """Agents start these in a folder of theirs, where they could choose their own tasks."""
-OF_THE_AGENT = ("model", "base_url", "agent_command", "options")
-"""Parameters of `record` that belong to the agent that the same file names."""
+BELONGING = {"agent": ("model", "base_url", "agent_command", "options"), "benchmark": ("path",)}
+"""Parameters of `record` that belong to the agent or the benchmark that the same file names."""
 REFUSED = "is refused in a project's file"
 PROJECT = "mcp_bench.bridge.cli.settings.defaults.project"
 _SHOWN = 60
@@ -158,8 +158,8 @@ def default_map(settings: Sequence[Setting]) -> dict[str, Any]:
         table = result
         for name in setting.command:
             table = table.setdefault(name, {})
-        if setting.parameter == "agent" and table.get("agent", setting.value) != setting.value:
-            for name in OF_THE_AGENT:  # a weaker file's, for another agent
+        if table.get(setting.parameter, setting.value) != setting.value:
+            for name in BELONGING.get(setting.parameter, ()):  # a weaker file's, for another agent
                 table.pop(name, None)
         table[setting.parameter] = setting.value
     return result
@@ -181,15 +181,16 @@ def project_line(context: click.Context) -> str | None:
     return f"From {taken[0].file.path}: {', '.join(f'{one.option} {_shown(one.value)}' for one in taken)}"
 
 
-def forget_another_agent(context: click.Context, values: dict[str, Any]) -> None:
-    """Remove what the files say about the agent that they name, if the command line names another one."""
-    stored = (context.default_map or {}).get("agent")
-    if stored is None or values["agent"] == stored:
-        return
-    for name in OF_THE_AGENT:
-        if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
-            values[name] = {} if name == "options" else None
-            context.set_parameter_source(name, click.core.ParameterSource.DEFAULT)
+def forget_others(context: click.Context, values: dict[str, Any]) -> None:
+    """Remove what the files say about their agent or benchmark, if the command line names another one."""
+    for owner, names in BELONGING.items():
+        stored = (context.default_map or {}).get(owner)
+        if stored is None or values[owner] == stored:
+            continue
+        for name in names:
+            if context.get_parameter_source(name) is click.core.ParameterSource.DEFAULT_MAP:
+                values[name] = {} if name == "options" else None
+                context.set_parameter_source(name, click.core.ParameterSource.DEFAULT)
 
 
 @dataclass(frozen=True)
@@ -208,8 +209,8 @@ class _Table:
             return
         group = self.context.command
         children = group.list_commands(self.context) if isinstance(group, click.Group) else []
-        # the agent first: it decides which of a weaker file's settings stay
-        for key, value in sorted(table.items(), key=lambda item: item[0] != "agent"):
+        # agent and benchmark first: they decide which of a weaker file's settings stay
+        for key, value in sorted(table.items(), key=lambda item: item[0] not in BELONGING):
             if isinstance(group, click.Group) and key in children and isinstance(value, dict):
                 child = group.get_command(self.context, key)
                 assert child is not None  # noqa: S101 - it is listed
