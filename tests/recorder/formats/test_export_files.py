@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionMessageParam, ChatCompletionToolPara
 from pydantic import TypeAdapter
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.export.rows import Episodes
@@ -223,6 +224,28 @@ def test_sharegpt_turns_alternate_where_the_agent_said_nothing(tmp_path: Path) -
     [read] = ImportedShareGPT().rows(tmp_path / "rows.jsonl")
     [attempt] = read.attempts()
     assert [message.role for message in attempt.messages] == [message.role for message in said]
+
+
+def test_sharegpt_results_are_in_the_order_of_calls(invoke: Invoke, tmp_path: Path) -> None:
+    """Its rows have no ids. In rows of other tools, whichever call ended first can come first."""
+    calls = [
+        {"id": name, "type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("a", "b")
+    ]
+    said = [
+        {"role": "user", "content": "Look at both."},
+        {"role": "assistant", "tool_calls": calls},
+        {"role": "tool", "tool_call_id": "b", "content": "result of b"},
+        {"role": "tool", "tool_call_id": "a", "content": "result of a"},
+        {"role": "assistant", "content": "Done."},
+    ]
+    (tmp_path / "chats.jsonl").write_text(json.dumps({"messages": said, "metadata": {"partial": 1.0}}))
+    options = ("--format", "openai", "--benchmark", "helpdesk", "--split", "train")
+    assert invoke(import_, tmp_path / "chats.jsonl", *options).exit_code == 0
+    out = tmp_path / "rows.jsonl"
+    assert invoke(export, "--benchmark", "helpdesk", "--format", "sharegpt", "--out", out).exit_code == 0
+    _, called, observed, _ = json.loads(out.read_text("utf-8"))["conversations"]
+    assert [call["name"] for call in json.loads(called["value"])] == ["a", "b"]
+    assert json.loads(observed["value"]) == ["result of a", "result of b"]
 
 
 def test_sharegpt_turns_alternate_and_are_listed(

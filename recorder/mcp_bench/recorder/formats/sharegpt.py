@@ -1,9 +1,10 @@
 """ShareGPT conversations for LLaMA-Factory, in which turns of user and agent alternate.
 
 https://github.com/hiyouga/LLaMA-Factory/blob/main/data/README.md. Each `human` or `observation` turn is
-followed by one `function_call` or `gpt` turn. Parallel calls are a list, and reasoning is `<think>` before
-the text. The column `mcp_bench`, which LLaMA-Factory ignores, holds what the format cannot express: ids of
-calls, text beside a call, and results after which the agent had no further turn.
+followed by one `function_call` or `gpt` turn. Parallel calls are a list, their results another one in the
+same order, and reasoning is `<think>` before the text. The column `mcp_bench`, which LLaMA-Factory ignores,
+holds what the format cannot express: ids of calls, text beside a call, and results after which the agent had
+no further turn.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ def _turn(role: str, messages: list[Message], number: int, apart: dict[str, Any]
     if role == "user":
         return {"from": "human", "value": "\n\n".join(texts)}
     if role == "tool":
-        results = [message.content or "" for message in messages]
+        # only their places say whose they are; recordings of other tools have ids, and any order
+        places = {name: at for at, name in enumerate(apart["ids"])}
+        in_order = sorted(messages, key=lambda message: places.get(message.tool_call_id, 0))
+        results = [message.content or "" for message in in_order]
         one = results[0] if len(results) == 1 else json.dumps(results, ensure_ascii=False)
         return {"from": "observation", "value": one}
     thoughts = [message.reasoning for message in messages if message.reasoning]
