@@ -190,6 +190,14 @@ def test_a_single_group_has_key_figures(invoke: Invoke, tmp_path: Path) -> None:
     assert row["group"] == "codex · m · agentdojo · train"
 
 
+def test_a_group_without_a_model_says_so(invoke: Invoke, tmp_path: Path) -> None:
+    """The model of an agent can be known from its answers alone: invalid episodes then have none."""
+    record([(planned("a"), Episode())], agent="codex", model="m")
+    record([(planned("a"), BROKEN)], agent="codex")
+    groups = [row["group"] for row in tables(page(invoke, tmp_path / "r.html"))[ALL]]
+    assert groups == ["no model", "m"]
+
+
 def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None:
     two_models()
     result = invoke(report, "--html", tmp_path / "r.html", "--compare", "base", "tuned", "--json")

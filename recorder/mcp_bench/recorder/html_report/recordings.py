@@ -77,13 +77,17 @@ def about(episodes: Sequence[StoredEpisode]) -> str:
 
 
 def labels(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[str]:
-    """Return a label for each row: the values of the fields that differ between rows, or of all fields."""
+    """Return a label for each row: the values of the fields that differ between rows, or of all fields.
+
+    A row without a value that others have says so: `no model`.
+    """
     facts = [name for name in by if name not in CONDITIONS]
     differ = [name for name in facts if len({row[name] for row in rows}) > 1]
     different = differing_conditions(rows) if set(by) & set(CONDITIONS) else [""] * len(rows)
-    differ = differ if differ or any(different) else facts
+    if not differ and not any(different):
+        differ = [name for name in facts if any(row[name] is not None for row in rows)]
     found = [
-        [*(str(row[name]) for name in differ if row[name] is not None), *filter(None, [words])]
+        [*(f"no {name}" if row[name] is None else str(row[name]) for name in differ), *filter(None, [words])]
         for row, words in zip(rows, different, strict=True)
     ]
     return [" · ".join(parts) or "all" for parts in found]
