@@ -143,6 +143,8 @@ def _call(
 ) -> Call:
     arguments = function.get("arguments") or {}
     outcome = recorded["outcome"] if recorded else None
+    # the agent's own tools are not recorded: what it says of them has to do
+    failed = outcome != "ok" if recorded else result is None or result["is_error"]
     text = (result or {}).get("content")
     if text is None and recorded is not None:
         text = recorded["text"]
@@ -156,7 +158,7 @@ def _call(
         line=summary_line(arguments),
         arguments=draw_value(arguments),
         outcome=OUTCOMES.get(outcome or "", OPEN) if recorded else NEVER,
-        failed=outcome != "ok",
+        failed=failed,
         at=recorded["started_us"] - began if recorded else None,
         took=_milliseconds(recorded),
         result=draw_text(text) if text else None,

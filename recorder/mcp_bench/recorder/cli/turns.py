@@ -56,7 +56,9 @@ def _heading(
             "cancelled": "cancelled",
         }
         said = "never reached the server" if number is None else words.get(outcome or "", "not ended")
-        heading += click.style(said, fg="green" if outcome == "ok" else "red")
+        # of the agent's own tools, which are not recorded, it says itself whether they failed
+        worked = outcome == "ok" if number else not message["is_error"]
+        heading += click.style(said, fg="green" if worked else "red")
     elif moment["turn"]:
         heading = click.style(f"turn {moment['turn']}", bold=True)
     else:
