@@ -15,7 +15,7 @@ from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.pages.html_page import parse
-from tests.support.pages.viewer import EVIL, hostile_home
+from tests.support.pages.viewer import EVIL, client, hostile_home
 from tests.support.recorded import Episode, begin, planned, play, record, run_info
 
 pytestmark = pytest.mark.component
@@ -141,6 +141,16 @@ def test_a_tag_chooses_no_episode(tmp_path: Path, bench_home: Path) -> None:
     with pytest.raises(WrongUseError, match="--run-tag chooses runs, not episodes"):
         list(write_site(tmp_path / "site", [episode], ["tag"], test_grades=False))
     assert "1 episode" in "".join(write_site(tmp_path / "site", [], ["tag"], test_grades=False))
+
+
+def test_a_run_that_cannot_be_read_is_named(tmp_path: Path, bench_home: Path) -> None:
+    run, _ = record([(planned(), Episode())])
+    annotate(run.path, add=["tag"])
+    (run.path / "recordings.db").write_bytes(b"")
+    for place, (named, tags) in enumerate((([run.id], ()), ((), ["tag"]), ((), ()))):
+        first, *_ = write_site(tmp_path / f"site-{place}", named, tags, test_grades=False)
+        assert first.startswith(f"Left out: {run.id} is damaged: "), (named, tags)
+    assert f"{run.id} is damaged: " in client().get("/").text
 
 
 def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> None:

@@ -20,6 +20,7 @@ from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, PARTS, RECORDINGS, left_parts
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
+from mcp_bench.recorder.verify.damage import nothing_in
 
 MOST_KEPT = 50_000
 """Episodes that stay in memory, about 2 kB each."""
@@ -201,7 +202,8 @@ def _read(path: Path) -> Run:
         with RunReader(path) as reader:
             summary = reader.summary()
             if summary is None:
-                return Run(path.name, problem="Its setup was cut off, so it has no episodes.")
+                problem = nothing_in(path) or "It is beginning: it has no episodes yet."
+                return Run(path.name, problem=str(problem))
             invalid, graded, partial, strict = reader.outcome()
             cost = reader.cost()
     except StorageError as error:

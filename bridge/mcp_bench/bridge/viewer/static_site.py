@@ -17,7 +17,7 @@ from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render, style
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.curation.redaction import redact_texts
-from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.verify.damage import readable
@@ -43,7 +43,7 @@ def write_site(
         WrongUseError: the folder is not empty, or the selection is of no use.
         BenchError: a run or episode does not exist, or a file cannot be written.
     """
-    paths, only = _selection(named, tags)
+    paths, only, unreadable = _selection(named, tags)
     try:
         folder.mkdir(parents=True, exist_ok=True)
         if any(folder.iterdir()):
@@ -53,13 +53,15 @@ def write_site(
         (folder / "static" / "view.css").write_text(style(), "utf-8")
         for name in ASSETS:
             shutil.copyfile(STATIC / name, folder / "static" / name)
+        yield from (f"Left out: {problem}" for problem in unreadable)
         yield from _Site(folder, only, test_grades).write(paths)
     except OSError as error:
         raise BenchError(f"cannot write {error.filename or folder}: {error.strerror}") from error
 
 
-def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], set[str]]:
-    """Return the folders of runs, and the ids of single episodes; none for all of these runs."""
+def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], set[str], list[StorageError]]:
+    """Return the folders of runs, the ids of single episodes (none for all of these runs), and what is wrong
+    with runs that cannot be read."""
     for name in named:
         if Path(name).exists() and (looks_like_path(name) or not name.startswith(("run_", "ep_"))):
             raise WrongUseError(f"--export takes runs and episodes, and {name} is a file or a folder")
@@ -68,11 +70,11 @@ def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], s
     if episodes and tags:
         raise WrongUseError("--run-tag chooses runs, not episodes: leave it out, or name no episode")
     if episodes and not runs:
-        return sorted({path for path, _ in episodes}), {episode for _, episode in episodes}
+        return sorted({path for path, _ in episodes}), {episode for _, episode in episodes}, []
     if episodes:
         raise WrongUseError("name runs or episodes, not both")
-    paths, _ = readable(runs, tags=tags) if runs or tags else (run_paths(), [])
-    return paths, set()
+    paths, unreadable = readable(runs, tags=tags)
+    return paths, set(), unreadable
 
 
 class _Site:
