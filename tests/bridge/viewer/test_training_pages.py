@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.app import viewer
@@ -19,10 +20,12 @@ from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
 from mcp_bench.bridge.viewer.training.improvements import Improvement
 from mcp_bench.bridge.viewer.training.text_changes import UNENDED
+from mcp_bench.recorder.cli.export import export
 from mcp_bench.servers.errors import WrongUseError
 from tests.support.bench_commands import Bench
 from tests.support.pages.html_page import parse
 from tests.support.pages.viewer import client, hostile_home
+from tests.support.recorded import Episode, planned, record
 from tests.support.training_files import data_set, sft, training_home
 
 pytestmark = pytest.mark.component
@@ -284,6 +287,18 @@ def test_where_left_out_episodes_are_named(trained: Trained, tmp_path: Path) -> 
             "lost": (1, False),
             "none": (1, True),
         }[name]
+
+
+def test_a_log_for_inspect_names_its_episodes(bench_home: Path, tmp_path: Path) -> None:
+    record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))])
+    out = tmp_path / "x.eval"
+    done = CliRunner().invoke(export, ["--format", "inspect", "--strict", "--out", str(out)])
+    place = place_of(str(out))
+    assert done.exit_code == 0 and place
+    page = parse(TestClient(viewer([place[1]])).get(place[0]).text)
+    rows = [row.text.split() for row in page.all("table")[-1].all("tr")[1:]]
+    assert [row[:2] for row in rows] == [["a", "✓"], ["b", "✗"]]
+    assert "not strictly solved" in " ".join(rows[1])
 
 
 def test_an_older_manifest_counts_only(trained: Trained, tmp_path: Path) -> None:

@@ -210,7 +210,17 @@ def test_a_run_tag_chooses_the_runs(bench_home: Path, invoke: Invoke, tmp_path: 
     folder, _ = record([(planned("a"), Episode())])
     record([(planned("b"), Episode())])
     annotate(folder.path, add=["baseline"])
-    assert written(invoke, tmp_path / "x.eval", "--run-tag", "baseline")["runs"] == [folder.id]
+    assert written(invoke, tmp_path / "x.eval", "--run-tag", "baseline")["runs"].keys() == {folder.id}
+
+
+def test_what_is_left_out_is_named_with_its_rule(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    folder, (_, worse) = record([(planned("a"), Episode()), (planned("b"), Episode(partial=0.5))])
+    manifest = written(invoke, tmp_path / "x.eval", "--strict")
+    beside = tmp_path / manifest["left_out"]
+    assert json.loads(beside.read_text()) == {folder.id: {"not_strict": [worse]}}
+    assert manifest["rules"] == {"not_strict": "not strictly solved"}
+    assert written(invoke, tmp_path / "x.eval", "--force")["left_out"] is None
+    assert not beside.exists()
 
 
 def test_a_run_whose_folder_was_renamed_is_written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:

@@ -25,7 +25,8 @@ from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.curation.redaction import redact_episode
 from mcp_bench.recorder.errors import NothingToExportError
-from mcp_bench.recorder.export.write import nothing_to_export, selection_document
+from mcp_bench.recorder.export.summary import Summary
+from mcp_bench.recorder.export.write import LEFT_OUT, left_out_facts, nothing_to_export, selection_document
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line
@@ -65,17 +66,17 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     """
     if out.suffix != ENDING:
         raise WrongUseError(f"an Inspect log ends in {ENDING}: --out {out.with_suffix(ENDING)}")
-    manifest_path = out.with_name(f"{out.name}.manifest.json")
+    manifest_path, left_out_path = (out.with_name(out.name + end) for end in (".manifest.json", LEFT_OUT))
     selection = curation.selection
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
         raise NothingToExportError(nothing_to_export(curation))
     names = _names(out, {_group(one) for one in chosen})
     former = _former(manifest_path) if force else []
-    for path in (*names.values(), manifest_path):
+    for path in (*names.values(), manifest_path, left_out_path):
         if path.exists() and not force:
             raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
-    files, runs, episodes = list[dict[str, Any]](), set[str](), list[str]()
+    files, contents = list[dict[str, Any]](), Summary()
     with (
         writing(out),
         new_folder(out.parent),
@@ -93,8 +94,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
                         logs[group] = _Log(logged.episode, file)
                         open_logs.callback(logs[group].close)
                     logs[group].add(logged)
-                    runs.add(logged.episode.run)
-                    episodes.append(logged.episode.id)
+                    contents.add(logged.episode)
                 for group, log in logs.items():
                     files.append({"name": names[group].name, **log.finish()})
         curation.guard.check()
@@ -104,19 +104,25 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
             "command": command,
             "format": "inspect",
             "data": out.name,
-            "rows": len(episodes),
+            "rows": len(contents.episodes),
             "files": files,
             "selection": selection_document(curation),
             "funnel": curation.funnel(),
             **curation.guard.facts(),
-            "runs": sorted(runs),
-            "episodes": episodes,
+            "runs": contents.runs,
+            "episodes": contents.episodes,
+            **left_out_facts(curation, left_out_path),
         }
+        if curation.left_out:
+            beside = replacement.beside(left_out_path)
+            beside.write_text(json.dumps(curation.left_out) + "\n", encoding="utf-8")
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         replacement.commit(first=[manifest_path])
         for path in {*former} - {*names.values()}:
             path.unlink(missing_ok=True)
+        if not curation.left_out:
+            left_out_path.unlink(missing_ok=True)
     return manifest
 
 

@@ -144,8 +144,7 @@ def export(
             "counts": summary.counts(),
             "runs": summary.runs,
             "episodes": summary.episodes,
-            "rules": {rule: words for rule, words in curation.words().items() if curation.dropped.get(rule)},
-            "left_out": left_out_path.name if curation.left_out else None,
+            **left_out_facts(curation, left_out_path),
         }
         beside = rows.companions(where, files)
         if curation.left_out:
@@ -195,6 +194,12 @@ def _remove_others(where: Layout, files: Sequence[Path]) -> None:
     for path in where.folder.glob("*"):
         if path.name not in written and where.is_data(path.name):
             path.unlink()
+
+
+def left_out_facts(curation: Curation, path: Path) -> dict[str, Any]:
+    """Return for the manifest where the episodes that were left out are named, and each rule in words."""
+    rules = {rule: words for rule, words in curation.words().items() if curation.dropped.get(rule)}
+    return {"rules": rules, "left_out": path.name if curation.left_out else None}
 
 
 def selection_document(curation: Curation) -> dict[str, Any]:
