@@ -104,6 +104,8 @@ class Trajectory(Model):
     strict: bool | None = None
     score: Score | None = None
     """What the benchmark measured, in its own unit."""
+    timed_out: bool = False
+    """Whether the time limit ended it."""
     usage: Usage | None = None
     messages: list[Message]
     tools: list[ToolSchema]

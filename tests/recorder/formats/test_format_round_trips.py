@@ -15,6 +15,8 @@ from mcp_bench.recorder.files.parquet import Parquet, cells
 from mcp_bench.recorder.formats import Format
 from mcp_bench.recorder.importers import Importer
 from mcp_bench.recorder.importers.attempt import Attempt
+from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.trajectory import FunctionCall, Message, ToolCall, Trajectory
 from mcp_bench.servers.registry import load
 from tests.support.recorded import Episode, planned, record
@@ -97,6 +99,21 @@ def test_an_agent_that_said_nothing_comes_back(
     assert rows(invoke, tmp_path / "after.jsonl")[0]["messages"] == [
         {"role": "user", "content": "Please do user_task_0."}
     ]
+
+
+def test_verifiers_says_that_the_time_was_over(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record([(planned("slow"), Episode(termination="timeout")), (planned("quick"), Episode())])
+    out = tmp_path / "traces.jsonl"
+    assert invoke(export, "--format", "verifiers", "--out", out).exit_code == 0
+    assert [json.loads(row)["is_timeout"] for row in out.read_text("utf-8").splitlines()] == [True, False]
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "other-home"))
+    assert invoke(import_, out).exit_code == 0
+    (run,) = run_paths()
+    with RunReader(run) as reader:
+        ends = {one.task: one.termination for one in reader.episodes()}
+    assert ends == {"slow": "timeout", "quick": None}
 
 
 @pytest.mark.parametrize("form", FORMATS)

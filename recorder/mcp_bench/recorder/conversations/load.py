@@ -83,6 +83,7 @@ def trajectory(reader: RunReader, episode: StoredEpisode, *, model_calls: bool =
         partial=episode.partial,
         strict=episode.strict,
         score=episode.score,
+        timed_out=episode.termination == "timeout",
         usage=preferred_usage(total_usage(captured), reported),
         messages=messages,
         tools=tools,

@@ -10,7 +10,7 @@ from mcp_bench.recorder.trajectory import Trajectory
 KEY = "mcp_bench"
 """Key of the facts in formats that have a place for foreign data."""
 
-_LEFT_OUT = {"messages", "tools", "model_calls", "agent_version"}
+_LEFT_OUT = {"messages", "tools", "model_calls", "agent_version", "timed_out"}
 """The conversation, and what only formats with a place for it have."""
 _COLUMNS: dict[Any, Column] = {str: "string", int: "int", float: "float", bool: "bool"}
 

@@ -57,7 +57,7 @@ class Verifiers:
             "env": {"id": trajectory.benchmark},
             "task": task,
             "ok": True,
-            "is_timeout": False,
+            "is_timeout": trajectory.timed_out,
             "errors": [],
             "traces": [trace],
         }

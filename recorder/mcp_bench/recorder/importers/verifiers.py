@@ -88,7 +88,7 @@ def _trace(episode: Mapping[str, Any], trace: Mapping[str, Any]) -> Attempt:
         tools=tool_schemas(trace.get("tools") or root_tools),
         metrics=trace.get("metrics") or {},
         error=_error(errors[-1] if errors and not trace.get("ok", True) else None),
-        termination="timeout" if trace.get("is_timeout") else None,
+        termination="timeout" if episode.get("is_timeout") or trace.get("is_timeout") else None,
         **fields,
     )
 
