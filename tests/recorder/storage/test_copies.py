@@ -141,6 +141,26 @@ def test_an_interrupted_pull_goes_on(
     assert contents(home / "runs" / run.id) == contents(run.path)
 
 
+def test_one_process_at_a_time_pulls_a_run(
+    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path
+) -> None:
+    """Another could have a newer copy, and would write it into the same files."""
+    place = Place(str(tmp_path / "shared"))
+    push(run.path, place, silent)
+    home = mirror()
+    refused: list[str] = []
+
+    def meanwhile(_: int) -> None:
+        with pytest.raises(RunLockedError) as error:
+            pull(run.id, place, silent)
+        refused.append(str(error.value))
+
+    pull(run.id, place, meanwhile)
+    assert set(refused) == {f"{run.id} is being pulled by another process"}
+    assert contents(home / "runs" / run.id) == contents(run.path)
+    assert pull(run.id, place, silent)[1] == 0
+
+
 def test_a_pull_that_cannot_write_says_where(
     run: RunFolder, mirror: Callable[[], Path], tmp_path: Path
 ) -> None:

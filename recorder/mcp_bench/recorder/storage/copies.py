@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
 
-from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.errors import RunLockedError, StorageError, database_errors
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.lock import held_still
@@ -101,32 +102,57 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
     Raises:
         UnknownNameError: the place has no such run.
         OtherCopyError: the home has another copy of it, which stays.
+        RunLockedError: another process is pulling it.
         StorageError: a piece is missing or damaged, or the home cannot be written.
     """
     manifest = place.manifest(run)
     if manifest is None:
         raise UnknownNameError("run", run, place.runs())
-    path = runs_dir() / run
-    if path.exists():
-        if _same(path, manifest):
-            return manifest, 0
-        raise OtherCopyError(
-            f"{run} is left as it is, since this home has another copy. If the one at {place.url} is to be "
-            f"kept, `mcp-bench delete {run}` and pull it again; then `mcp-bench verify {run}`, and with "
-            "--accept if it was recorded here"
-        )
-    aside = home() / "pulling" / run
-    fetched = 0
+    path, aside = runs_dir() / run, home() / "pulling" / run
     try:
-        (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name, pieces in manifest.files.items():
-            fetched += _fetch(aside / name, run, pieces, place, progress)
-        for name in _names(aside) - set(manifest.files):
-            (aside / name).unlink()  # of another state of the run, whose pull was interrupted
-        _move(aside, path, manifest)
+        if not path.exists():
+            with _alone(aside):
+                if not path.exists():  # nobody has moved it there meanwhile
+                    return manifest, _fetch_all(aside, path, manifest, place, progress)
     except OSError as error:
         raise StorageError(f"cannot write {error.filename or aside}: {error.strerror}") from error
-    return manifest, fetched
+    if _same(path, manifest):
+        return manifest, 0
+    raise OtherCopyError(
+        f"{run} is left as it is, since this home has another copy. If the one at {place.url} is to be "
+        f"kept, `mcp-bench delete {run}` and pull it again; then `mcp-bench verify {run}`, and with "
+        "--accept if it was recorded here"
+    )
+
+
+@contextmanager
+def _alone(aside: Path) -> Iterator[None]:
+    """Make the folder of a pull, and let no other process write to it.
+
+    Raises:
+        RunLockedError: one does.
+    """
+    (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+    folder = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise RunLockedError(f"{aside.name} is being pulled by another process") from error
+        yield
+    finally:
+        os.close(folder)
+
+
+def _fetch_all(aside: Path, path: Path, manifest: Manifest, place: Place, progress: Progress) -> int:
+    """Complete the folder `aside` and move it to `path`; return the bytes fetched."""
+    fetched = 0
+    for name, pieces in manifest.files.items():
+        fetched += _fetch(aside / name, manifest.run, pieces, place, progress)
+    for name in _names(aside) - set(manifest.files):
+        (aside / name).unlink()  # of another state of the run, whose pull was interrupted
+    _move(aside, path, manifest)
+    return fetched
 
 
 def _fetch(file: Path, run: str, pieces: list[Piece], place: Place, progress: Progress) -> int:
