@@ -93,7 +93,7 @@ def test_refused_calls_are_errors_and_changed_results_get_no_label(tmp_path: Pat
     done = exported(tmp_path / "s.jsonl", "--agent", "oracle", "--json")
     # the replay's refusal has other words than the recording: no labels
     assert isinstance(done.exception, BenchError)
-    assert "'episodes_that_replay_otherwise': 1" in str(done.exception)
+    assert "the replays of 1 differ from their recordings" in str(done.exception)
 
 
 def test_turns_are_weighted_by_the_effects_of_their_calls(tmp_path: Path) -> None:

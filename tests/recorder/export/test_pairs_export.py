@@ -67,6 +67,16 @@ def test_equal_grades_are_never_a_pair(invoke: Invoke, tmp_path: Path) -> None:
     assert [row["task"] for row in rows(tmp_path / "p.jsonl")] == ["close"]
 
 
+def test_it_says_why_there_is_no_pair(invoke: Invoke, tmp_path: Path) -> None:
+    record([*attempts("a", 1.0), *attempts("b", 1.0, 1.0), *attempts("c", 0.2, 0.1)])
+    error = invoke(export, "--pairs", "--out", tmp_path / "p.jsonl").exception
+    assert isinstance(error, NothingToExportError)
+    assert str(error) == (
+        "nothing to export: 5 episodes have no pairs: of their tasks, 1 without an attempt of 0.5 or more, "
+        "2 whose attempts differ by less than 0.01"
+    )
+
+
 def test_attempts_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path: Path) -> None:
     (better, story), (worse, other) = attempts("a", 1.0, 0.0)
     record([(better, story), (worse.model_copy(update={"prompt": "Another prompt."}), other)])
@@ -74,7 +84,7 @@ def test_attempts_that_cannot_be_compared_are_left_out(invoke: Invoke, tmp_path:
     record([(planned("b"), story), (planned("b", repeat=1), silent)])
     done = invoke(export, "--pairs", "--out", tmp_path / "p.jsonl")
     assert isinstance(done.exception, NothingToExportError)
-    assert "'unlike_prompts': 1, 'unlike_tools': 0, 'silent': 1" in str(done.exception)
+    assert "had different prompts, 1 with an attempt that did nothing" in str(done.exception)
     assert not (tmp_path / "p.jsonl").exists()
 
 
@@ -120,6 +130,7 @@ def test_invalid_options_are_refused(invoke: Invoke, tmp_path: Path) -> None:
     for options in (
         ["--pairs", "--steps"],
         ["--pairs", "--format", "openai"],
+        ["--pairs", "--strict"],
         ["--margin", "0.2"],
         ["--pairs", "--shard-size", "5"],
     ):

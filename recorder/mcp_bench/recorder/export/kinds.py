@@ -48,9 +48,10 @@ def rows_of(
     kinds = [name for name, value in (("--format", form), ("--pairs", pairs), ("--steps", steps)) if value]
     if len(kinds) > 1:
         raise WrongUseError(f"{' and '.join(kinds)} exclude each other: choose one kind of row")
-    if pairs and (selection.min_score is not None or selection.min_par is not None):
+    if pairs and (selection.strict or selection.min_score is not None or selection.min_par is not None):
         raise WrongUseError(
-            "--min-score and --min-par cannot be used with --pairs: they would drop the worse attempts"
+            "--strict, --min-score and --min-par cannot be used with --pairs: they would drop the worse "
+            "attempts. --min-partial applies to the better ones alone"
         )
     if margin is not None and not pairs:
         raise WrongUseError("--margin has no effect without --pairs")

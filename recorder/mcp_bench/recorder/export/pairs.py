@@ -81,6 +81,17 @@ class Pairs:
     def facts(self) -> dict[str, Any]:
         return {"pairs": {"least": self._least, "margin": self._margin, "tasks": dict(self._counts)}}
 
+    def why_none(self) -> str:
+        words = {
+            "no_good_attempt": f"without an attempt of {self._least:g} or more",
+            "no_margin": f"whose attempts differ by less than {self._margin:g}",
+            "unlike_prompts": "whose best and worst attempts had different prompts",
+            "unlike_tools": "whose best and worst attempts had different tools",
+            "silent": "with an attempt that did nothing",
+        }
+        found = [f"{self._counts[name]} {text}" for name, text in words.items() if self._counts[name]]
+        return f"of their tasks, {', '.join(found)}"
+
     def _row(self, better: Trajectory, worse: Trajectory) -> dict[str, Any] | None:
         prompt, chosen, tools = self._parts(better)
         other, rejected, other_tools = self._parts(worse)

@@ -48,6 +48,10 @@ class Rows(Protocol):
         """Return further facts about the rows for the manifest."""
         ...
 
+    def why_none(self) -> str:
+        """Return why no row was made of the chosen episodes."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class _Row:
@@ -109,3 +113,6 @@ class Episodes:
         if self._redacted and self._images != "text":
             found["redacted"] = False
         return {"images": found}
+
+    def why_none(self) -> str:
+        return "none was chosen"

@@ -185,6 +185,9 @@ class Steps:
     def facts(self) -> dict[str, Any]:
         return {"steps": {"labels": dict(self._counts), "episodes_that_replay_otherwise": self._unlike}}
 
+    def why_none(self) -> str:
+        return f"the replays of {self._unlike} differ from their recordings, and the others have no calls"
+
     def _rows(self, conversation: Trajectory, effects: Sequence[Effect]) -> Iterator[dict[str, Any]]:
         row = self._form.row(conversation)
         episode_facts = facts(conversation)

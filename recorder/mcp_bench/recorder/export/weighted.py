@@ -89,3 +89,6 @@ class Weighted:
     def facts(self) -> dict[str, Any]:
         turns = {f"{weight:g}": count for weight, count in sorted(self._turns.items())}
         return {"step_weights": {"turns": turns, "episodes_that_replay_otherwise": self._unlike}}
+
+    def why_none(self) -> str:
+        return "their replays differ from their recordings"

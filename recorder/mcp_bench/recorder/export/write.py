@@ -126,7 +126,7 @@ def export(
         total = sum(facts["rows"] for facts in written)
         if not total:
             raise NothingToExportError(
-                f"nothing to export: {len(chosen)} episodes have no {rows.name}: {rows.facts()}"
+                f"nothing to export: {len(chosen)} episodes have no {rows.name}: {rows.why_none()}"
             )
         manifest = {
             "tool": "mcp-bench-kit",
