@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from click.testing import CliRunner
 
+from mcp_bench.recorder.cli.show import show
 from tests.support.pages.html_page import parse
 from tests.support.pages.viewer import captured, client, talked
 
@@ -62,6 +65,21 @@ def test_turns_of_a_talk_lead_to_their_own_call(bench_home: object) -> None:
     assert found == {"task": [], "user": [], **own}
     assert "What do you want?" in turns[1].text and "brew" in turns[3].text and "Here it is." in turns[6].text
     assert [", took 1.0 s" in turns[at].text for at in (1, 3, 4, 6)] == [True, True, False, True]
+
+
+def test_show_lists_calls_with_the_numbers_of_its_messages(bench_home: object) -> None:
+    page, _ = talked()
+    episode = page.rpartition("/")[2]
+
+    def shown(*options: str) -> list[str]:
+        return CliRunner().invoke(show, [episode, *options]).output.splitlines()
+
+    turns = [line.split()[0] for line in shown() if re.match(r"[ \d]\d  turn [124] ", line)]
+    assert turns == ["1", "3", "7"]
+    assert [re.findall(r"message \d+", line) for line in shown("--model-calls")[1:]] == [
+        *([f"message {number}"] for number in turns),
+        [],  # nobody read what it said last
+    ]
 
 
 def test_calls_that_failed_are_listed_too(bench_home: object) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from mcp_bench.recorder.cli.model_calls import summary
 from mcp_bench.recorder.conversations.images import image_facts
-from mcp_bench.recorder.conversations.load import shown_places, trajectory
+from mcp_bench.recorder.conversations.load import shown_model_calls, trajectory
 from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scan.unseen import unseen_values
@@ -25,16 +25,12 @@ def episode_document(reader: RunReader, episode: str) -> dict[str, Any]:
     facts["settings"] = stored.settings.model_dump()
     for name in ("score_settings", "partial", "strict", "grader_version", "score", "certain"):
         del facts[name]
-    calls, captured = reader.calls(episode), reader.model_calls(episode)
+    calls = reader.calls(episode)
     conversation = trajectory(reader, stored)
-    places = shown_places(reader, stored) if captured else {}
-    placed = [
-        replace(one, message=places.get(-1 if one.message is None else one.message)) for one in captured
-    ]
-    moments = timeline(conversation.messages, calls, placed)
+    moments = timeline(conversation.messages, calls, shown_model_calls(reader, stored))
     return {
         **facts,
-        "captured": summary(captured),
+        "captured": summary(reader.model_calls(episode)),
         "log_folder": str(reader.path / "logs"),
         "verified": verified(stored),
         "evidence_of_taint": reader.evidence_of_taint(episode),

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.listing import print_table
+from mcp_bench.recorder.conversations.load import shown_model_calls
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.model_calls import StoredModelCall, total_usage
 
@@ -60,20 +61,20 @@ def show_model_calls(reader: RunReader, episode: str, *, as_json: bool, cut_off:
         as_json: see above.
         cut_off: whether nobody records the run any more, so that a call without an end never gets one.
     """
-    calls = reader.model_calls(episode)
+    stored = reader.episode(episode)
+    calls = shown_model_calls(reader, stored)  # with the numbers that `show EPISODE` gives to messages
     if as_json:
         click.echo(json.dumps([_document(reader, call) for call in calls]))
         return
     if not calls:
         click.echo("no model calls were captured. To capture them, use `mcp-bench record --capture-llm`")
         return
-    began = reader.episode(episode).started_us
     print_table(
         ["model call", "after s", "seconds", "as", "ended", "model", "input", "output", "finish"],
         [
             [
                 call.id,
-                f"{(call.started_us - began) / MICROSECONDS:.1f}",
+                f"{(call.started_us - stored.started_us) / MICROSECONDS:.1f}",
                 _seconds(call),
                 _role(call),
                 _ended(call, cut_off),

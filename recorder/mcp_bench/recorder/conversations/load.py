@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.conversations.images import with_images
 from mcp_bench.recorder.conversations.model_turns import model_turns
@@ -12,7 +14,7 @@ from mcp_bench.recorder.conversations.user_turns import (
 )
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.store.episode_rows import IMAGE
-from mcp_bench.recorder.store.model_calls import preferred_usage, total_usage
+from mcp_bench.recorder.store.model_calls import StoredModelCall, preferred_usage, total_usage
 from mcp_bench.recorder.taint import verified
 from mcp_bench.recorder.trajectory import Message, ToolSchema, Trajectory, Usage
 
@@ -28,17 +30,20 @@ def conversation(
     return [message for _, message in placed], tools
 
 
-def shown_places(reader: RunReader, episode: StoredEpisode) -> dict[int, int]:
-    """Return where `conversation` has each turn of the model, by the place of the stored message.
+def shown_model_calls(reader: RunReader, episode: StoredEpisode) -> list[StoredModelCall]:
+    """Return the captured model calls of an episode, each with the place of its turn in `conversation`.
 
     Where turns of a user were calls of `reply_to_user`, a message can have become several: its first one is
-    the model's turn.
+    the model's turn. One that is left out has no place.
     """
-    found: dict[int, int] = {}
+    captured = reader.model_calls(episode.id)
+    if not captured:
+        return []
+    places: dict[int | None, int] = {}
     for shown, (stored, message) in enumerate(_placed(reader, episode, False)[0]):
         if message.role == "assistant":
-            found.setdefault(stored, shown)
-    return found
+            places.setdefault(stored, shown)
+    return [replace(call, message=places.get(call.message)) for call in captured]
 
 
 def _placed(
