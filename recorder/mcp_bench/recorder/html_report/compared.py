@@ -25,8 +25,8 @@ def compared(found: dict[str, Any]) -> Section:
     """Return the section for a result of `comparison.compare_alike`."""
     a, b = found["a"], found["b"]
     words = [
-        f"A is {a}, B is {b}. Differences are B - A over the tasks that both attempted; "
-        "values above zero favour B."
+        f"A is {a}, B is {b}. Differences are B - A over the tasks for which both have a valid graded "
+        "episode; values above zero favour B."
     ]
     if differ := how_conditions_differ(found):
         words.append(f"{differ}.")
