@@ -166,6 +166,23 @@ def test_parquet_needs_a_format_with_columns(tmp_path: Path) -> None:
     assert not (tmp_path / "rows.parquet").exists()
 
 
+def test_an_export_that_ended_first_is_kept(invoke: Invoke, tmp_path: Path) -> None:
+    """Two commands with the same --out can run at once."""
+    out = tmp_path / "rows.jsonl"
+
+    class Slow(Bare):
+        def row(self, trajectory: Trajectory) -> dict[str, Any]:
+            if not out.exists():
+                assert invoke(export, "--out", out).exit_code == 0
+            return super().row(trajectory)
+
+    with pytest.raises(WrongUseError, match="already exists"):
+        write_export(Episodes(Slow()), out, Curation(Selection()))
+    manifest = json.loads((tmp_path / "rows.jsonl.manifest.json").read_text())
+    assert (manifest["format"], len(out.read_bytes().splitlines())) == ("trl", 5)
+    assert not list(tmp_path.glob(".rows*"))
+
+
 def test_openai_rows_match_the_types_of_its_library(
     write: Callable[..., dict[str, Any]], tmp_path: Path
 ) -> None:

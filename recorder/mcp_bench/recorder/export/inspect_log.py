@@ -26,7 +26,13 @@ from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.curation.redaction import redact_episode
 from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.export.summary import Summary
-from mcp_bench.recorder.export.write import LEFT_OUT, left_out_facts, nothing_to_export, selection_document
+from mcp_bench.recorder.export.write import (
+    LEFT_OUT,
+    left_out_facts,
+    nothing_to_export,
+    refuse_to_overwrite,
+    selection_document,
+)
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line
@@ -73,9 +79,8 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         raise NothingToExportError(nothing_to_export(curation))
     names = _names(out, {_group(one) for one in chosen})
     former = _former(manifest_path) if force else []
-    for path in (*names.values(), manifest_path, left_out_path):
-        if path.exists() and not force:
-            raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
+    own = [*names.values(), manifest_path, left_out_path]
+    refuse_to_overwrite(own, force=force)
     files, contents = list[dict[str, Any]](), Summary()
     with (
         writing(out),
@@ -116,6 +121,7 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
         if curation.left_out:
             beside = replacement.beside(left_out_path)
             beside.write_text(json.dumps(curation.left_out) + "\n", encoding="utf-8")
+        refuse_to_overwrite(own, force=force)  # another export may have ended meanwhile
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
         replacement.commit(first=[manifest_path])

@@ -6,7 +6,7 @@ import contextlib
 import hashlib
 import itertools
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -88,9 +88,8 @@ def export(
     manifest_path = where.out.with_name(where.out.name + ".manifest.json")
     left_out_path = where.out.with_name(where.out.name + LEFT_OUT)
     card_path = where.folder / CARD
-    _refuse_to_overwrite(
-        [where.out, manifest_path, left_out_path, *([card_path] if extras.card else [])], where, force=force
-    )
+    own = [where.out, manifest_path, left_out_path, *([card_path] if extras.card else [])]
+    refuse_to_overwrite([*own, *_parts(where)], force=force)
     selection = curation.selection
     chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
     if not chosen:
@@ -153,6 +152,7 @@ def export(
             beside[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
         for name, text in beside.items():
             replacement.beside(where.folder / name).write_text(text, encoding="utf-8")
+        refuse_to_overwrite([*own, *_parts(where)], force=force)  # another export may have ended meanwhile
         # moved into place before the data, so data always has its manifest
         last = replacement.beside(manifest_path)
         last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
@@ -163,9 +163,17 @@ def export(
     return manifest
 
 
-def _refuse_to_overwrite(paths: list[Path], where: Layout, *, force: bool) -> None:
-    parts = [path for path in where.folder.glob("*") if where.is_shard(path.name)]
-    for path in [*paths, *parts]:
+def _parts(where: Layout) -> list[Path]:
+    return [path for path in where.folder.glob("*") if where.is_shard(path.name)]
+
+
+def refuse_to_overwrite(paths: Iterable[Path], *, force: bool) -> None:
+    """Check that an export overwrites no file, unless `force` is set.
+
+    Raises:
+        WrongUseError: one of `paths` exists.
+    """
+    for path in paths:
         if path.exists() and not force:
             raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
 
