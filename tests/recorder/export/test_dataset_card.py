@@ -80,6 +80,13 @@ def test_the_same_command_writes_the_same_bytes(
     assert len(written[0]) == (3 if options == ["--pairs"] else 4)  # data, manifest, card, and the left out
 
 
+def test_a_license_needs_a_card(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
+    done = invoke(export, "--license", "mit", "--out", tmp_path / "t.jsonl")
+    assert isinstance(done.exception, WrongUseError)
+    assert "without --card or --push" in str(done.exception)
+    assert not (tmp_path / "t.jsonl").exists()
+
+
 def test_a_foreign_readme_is_not_overwritten(recorded: None, invoke: Invoke, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     done = invoke(export, "--card", "--out", tmp_path / "t.jsonl")

@@ -32,11 +32,19 @@ LEFT_OUT = ".left-out.json"
 
 @dataclass(frozen=True)
 class Extras:
-    """Additions to an export. `command` is the command line that the user ran."""
+    """Additions to an export. `command` is the command line that the user ran.
+
+    Raises:
+        WrongUseError: there is a license, and no card to name it in.
+    """
 
     card: bool = False
     license_id: str | None = None
     command: str = ""
+
+    def __post_init__(self) -> None:
+        if self.license_id is not None and not self.card:
+            raise WrongUseError("--license has no effect without --card or --push: it is named in the card")
 
 
 def export(
