@@ -135,6 +135,9 @@ def test_attempts_of_referee_processes_are_shown_while_they_run(bench_home: Path
             assert "Running now" in text and "open_door" in text and f"{page}/{episode}" in text
         text = viewed.get(f"{page}/{episode}").text
         assert "recording …" in text and "open_door" in text
+        assert (
+            viewed.post(f"{page}/{episode}/review", data={"verdict": "good"}, headers=OWN).status_code == 303
+        )
         part.recording.end_episode(episode, EpisodeEnd(termination="agent_exit", ended_us=now_us()), [])
         grade = Grade(partial=1.0, strict=True, assertions=(), grader_version="1")
         part.grades.put(episode, grade, {}, now_us())

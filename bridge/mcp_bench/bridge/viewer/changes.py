@@ -16,9 +16,8 @@ from starlette.responses import RedirectResponse, Response
 from mcp_bench.bridge.viewer.links import Links
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
 from mcp_bench.bridge.viewer.recording_command import resume_run, stop_run, wait_for_start
-from mcp_bench.bridge.viewer.recordings import Library, run_of
+from mcp_bench.bridge.viewer.recordings import Library, opened_episode, run_of
 from mcp_bench.recorder.runs.annotations import annotate
-from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.reviews import Reviews
 
 _BODY = 1 << 16
@@ -37,9 +36,7 @@ class Changes:
         path, episode = run_of(self._library, request), request.path_params["episode"]
 
         def store() -> Response:
-            with RunReader(path) as reader:
-                if episode not in reader.episode_ids():
-                    raise HTTPException(404, "There is no such episode in this run.")
+            with opened_episode(path, episode) as (reader, _):
                 stored = reader.episode(episode)
             verdict, reason = form.get("verdict", ""), form.get("reason", "").strip()
             review = self._reviews.put(path.name, episode, verdict, reason)

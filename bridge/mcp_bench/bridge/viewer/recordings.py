@@ -6,7 +6,7 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -195,6 +195,21 @@ def run_of(library: Library, request: Request) -> Path:
         return library.path(request.path_params["run"])
     except KeyError:
         raise HTTPException(404, "There is no such run.") from None
+
+
+@contextmanager
+def opened_episode(path: Path, episode: str) -> Iterator[tuple[RunReader, str]]:
+    """Open a run, or its part in which an episode goes on. The context is its reader and the episode's id.
+
+    Raises:
+        HTTPException: the run has no such episode.
+    """
+    for folder in written(path):
+        with RunReader(folder) as reader:
+            if episode in reader.episode_ids():
+                yield reader, episode
+                return
+    raise HTTPException(404, "There is no such episode in this run.")
 
 
 def _read(path: Path) -> Run:

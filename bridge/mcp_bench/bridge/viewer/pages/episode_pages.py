@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -16,7 +15,7 @@ from mcp_bench.bridge.viewer.conversation import IMAGE_TYPES, KINDS, calls_of, c
 from mcp_bench.bridge.viewer.copies import COPIES, as_markdown
 from mcp_bench.bridge.viewer.links import query_number
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
-from mcp_bench.bridge.viewer.recordings import Library, run_of, written
+from mcp_bench.bridge.viewer.recordings import Library, opened_episode, run_of
 from mcp_bench.bridge.viewer.timeline import timeline
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.conversations.images import image_bytes
@@ -150,20 +149,9 @@ class EpisodePages:
         numbers = {call.execution: call.number for call in calls_of(conversation(document))}
         return page_of("effects", effects=found, numbers=numbers, grade=document["grade"])
 
-    @contextmanager
-    def opened(self, request: Request) -> Iterator[tuple[RunReader, str]]:
-        """Open the run that a request names. The context is its reader and the id of the episode.
-
-        Raises:
-            HTTPException: there is no such run or episode.
-        """
-        path, episode = run_of(self._library, request), request.path_params["episode"]
-        for folder in written(path):
-            with RunReader(folder) as reader:
-                if episode in reader.episode_ids():
-                    yield reader, episode
-                    return
-        raise HTTPException(404, "There is no such episode in this run.")
+    def opened(self, request: Request) -> AbstractContextManager[tuple[RunReader, str]]:
+        """Open the run that a request names, as `opened_episode` does."""
+        return opened_episode(run_of(self._library, request), request.path_params["episode"])
 
 
 def episode_values(document: dict[str, Any], stored: StoredEpisode, cut_off: bool) -> dict[str, Any]:
