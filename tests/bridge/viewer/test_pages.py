@@ -181,7 +181,11 @@ def test_runs_that_are_named_may_be_old(bench_home: Path, monkeypatch: pytest.Mo
     assert ".25" in viewed.get(f"/grid?run={names[0]}").text
     compared = viewed.get(f"/compare?a={names[0]}&b={names[2]}")
     assert compared.status_code == 200
-    assert "0.25" in parse(compared.text).text
+    assert "0.25" in parse(compared.text).text and "not read" not in compared.text
+    record([(planned(), Episode())], agent="other")
+    monkeypatch.setattr(analysis_pages, "MOST_COMPARED", 2)
+    said = parse(viewed.get("/compare?a=oracle&b=other").text).text
+    assert "Of the newest 2 runs: 2 older are not read." in said
 
 
 def test_domains_are_compared_side_by_side(bench_home: Path) -> None:

@@ -46,6 +46,7 @@ class AnalysisPages:
             both = {path.name for path in named} >= {a, b}
             episodes = list(self._library.all_episodes(named if both else paths))
             values |= _compared(episodes, a, b)
+            values["not_read"] = 0 if both else len(stored) - len(paths)
         return page_of("compare", **values)
 
     def side_by_side(self, request: Request) -> HTMLResponse:
