@@ -214,6 +214,19 @@ def test_differences_equal_a_simple_computation(
             assert found["partial"]["difference"] is None
 
 
+def test_the_same_credits_of_other_tasks_are_no_difference() -> None:
+    """Their sums differ by 1e-16, and a loop would promote a model for that."""
+    credits = (2 / 3, 1 / 3, 0.0, 1 / 3, 0.75, 1 / 3), (0.0, 1 / 3, 0.75, 2 / 3, 1 / 3, 1 / 3)
+    episodes = [
+        stored(n, agent, "abcdef"[n], partial)
+        for agent, partials in zip("AB", credits, strict=True)
+        for n, partial in enumerate(partials)
+    ]
+    (row,) = compare(episodes, "A", "B", [])["rows"]
+    assert row["partial"]["b"] > row["partial"]["a"]  # by rounding alone
+    assert row["partial"]["difference"] == 0
+
+
 def test_models_of_roles_with_the_same_first_word_are_not_mixed(invoke: Invoke) -> None:
     for size in ("8B", "70B"):
         user = {"model": f"Llama 3 {size}", "base_url": "http://127.0.0.1:1/v1"}

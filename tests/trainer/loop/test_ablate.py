@@ -102,6 +102,25 @@ def test_scores_of_seeds_are_pooled_and_compared_by_task(
     assert "Verdict: separated" in capsys.readouterr().out
 
 
+def test_a_seed_with_the_same_credits_of_other_tasks_is_not_better(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    credits = {
+        "high": (0.0, 1 / 3, 0.75, 2 / 3, 1 / 3, 1 / 3),
+        "random": (0.0,) * 6,
+        "low": (2 / 3, 1 / 3, 0.0, 1 / 3, 0.75, 1 / 3),
+    }
+    arms: dict[str, Any] = {}
+    for name, partials in credits.items():
+        attempts = [
+            (planned(task), Episode(partial=one)) for task, one in zip("abcdef", partials, strict=True)
+        ]
+        arms[name] = {"model": name, "rows": 6, "seeds": [scores(recorded(attempts, model=name)[0].id)]}
+    assert arms["high"]["seeds"][0]["partial"] > arms["low"]["seeds"][0]["partial"]  # by rounding alone
+    assert "higher in 0 of 1 seeds" in result(arms)["verdict"]
+
+
 def test_wrong_use_is_reported_before_anything_starts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -258,7 +258,8 @@ def _differences(pairs: Sequence[tuple[tuple[float, float], tuple[float, float]]
         found[score] = {
             "a": of_a,
             "b": of_b,
-            "difference": None if of_a is None or of_b is None else of_b - of_a,
+            # rounded as the interval is: the same credits of other tasks would leave 1e-16
+            "difference": None if of_a is None or of_b is None else round(of_b - of_a, 12),
             "difference_ci": intervals and list(intervals[at]),
         }
     return found

@@ -34,7 +34,9 @@ def result(arms: Mapping[str, Arm]) -> dict[str, Any]:
         a, b = (f"model={arms[name]['model']}" for name in (worse, better))
         [row] = compare([*episodes[worse], *episodes[better]], a, b, ())["rows"]
         seeds = [
-            None not in (ours["partial"], theirs["partial"]) and ours["partial"] > theirs["partial"]
+            None not in (ours["partial"], theirs["partial"])
+            # rounded as differences are: the same credits of other tasks would leave 1e-16
+            and round(ours["partial"] - theirs["partial"], 12) > 0
             for ours, theirs in zip(arms[better]["seeds"], arms[worse]["seeds"], strict=True)
         ]
         found = {key: row[key] for key in ("common_tasks", "partial", "strict")}
