@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 
 from mcp_bench.trainer.rl.credit.algorithms import Weighted
+from mcp_bench.trainer.rl.credit.loss import Surrogate
 from mcp_bench.trainer.rl.learner import Learner
 from tests.support.training.learner_trial import VOCABULARY, made_up, make_learner
 
@@ -49,6 +50,20 @@ def test_tokens_outside_of_the_bounds_are_counted_in_all_updates() -> None:
         learner.settings = learner.settings.model_copy(update={"minibatches": 1, "updates": updates})
         shares.append(learner.learn([fair], surrogate="clip", rate=20.0).clipped)
     assert shares[0] == 0 < shares[1]
+
+
+@pytest.mark.parametrize(("surrogate", "share"), [("clip", 1.0), ("cispo", 0.5), ("gspo", 0.0)])
+def test_the_bounds_are_those_of_the_loss(surrogate: Surrogate, share: float) -> None:
+    """Of single tokens on both sides or above only, or of whole rows: here their ratios cancel out."""
+    learner = make_learner()
+    learner.settings = learner.settings.model_copy(update={"minibatches": 1, "min_p": 0.0})
+    [row] = made_up(1)
+    chosen = _chosen(learner, row)
+    assert len(chosen) % 2 == 0
+    logprobs = row.row.logprobs.copy()
+    logprobs[row.row.sampled] = chosen + np.resize(np.array([0.5, -0.5], np.float32), len(chosen))
+    moved = replace(row, row=replace(row.row, logprobs=logprobs), distillation=0.0)
+    assert learner.learn([moved], surrogate=surrogate, rate=1.0).clipped == share
 
 
 def test_minibatches_are_updates_of_their_own() -> None:

@@ -18,6 +18,7 @@ from mcp_bench.trainer.rl.credit.loss import (
     Surrogate,
     distillation_loss,
     kl_loss,
+    out_of_bounds,
     policy_loss,
     trusted,
 )
@@ -54,7 +55,7 @@ class Figures:
     """Share of the tokens on which engine and trainer disagree. The losses by advantage and by teacher leave
     them out; the others do not."""
     clipped: float
-    """Share of the tokens whose ratio was outside of the bounds."""
+    """Share of the tokens whose ratio, or with gspo that of their row, was outside of the bounds."""
     kl: float
     """KL divergence to the start, over the whole vocabulary: an estimate from the sampled tokens alone can be
     a hundred times too high for one rare token."""
@@ -188,8 +189,7 @@ class Learner:
         scaled = loss * processes.count()  # gradients of several processes are averaged
         scaled.backward()  # type: ignore[no-untyped-call]
         with torch.no_grad():
-            ratio = (logprobs - sampled).exp()
-            outside = (ratio < 1 - bounds.below) | (ratio > 1 + bounds.above)
+            outside = out_of_bounds(logprobs, sampled, rows, surrogate=surrogate, clipping=bounds)
             return {
                 "loss": float(loss),
                 "entropy": float(-(everything.exp() * everything).sum()),

@@ -115,7 +115,8 @@ class RL(Section):
     """A token that has become less probable by this share since it was sampled is not pushed further down."""
     clip_above: PositiveFloat = 0.28
     """A token that has become more probable by this share is not pushed further up. DAPO has such asymmetric
-    bounds (https://arxiv.org/abs/2503.14476)."""
+    bounds (https://arxiv.org/abs/2503.14476). With `gspo`, both bounds are of the mean ratio of a sequence,
+    which moves far less: its paper has 0.0003 below and 0.0004 above."""
     distrust: PositiveFloat = 0.2
     """Tokens whose probability in the trainer differs by more from the engine's are left out of the losses by
     advantage and by teacher. The cross-entropy of `rft` has them."""

@@ -53,15 +53,32 @@ def policy_loss(
         clipping: bounds of the ratio.
     """
     bounds = clipping or Clipping()
-    logs = logprobs - sampled
-    if surrogate == "gspo":
-        # the sequence's ratio as a value, each token's own gradient (equation 14 of the paper)
-        logs = logprobs - logprobs.detach() + row_means(logs.detach(), rows)[rows]
-    ratio = logs.clamp(max=MOST).exp()
+    ratio = _log_ratios(logprobs, sampled, rows, surrogate).clamp(max=MOST).exp()
     clipped = ratio.clamp(1 - bounds.below, 1 + bounds.above)
     if surrogate == "cispo":
         return -ratio.clamp(max=1 + bounds.above).detach() * advantages * logprobs
     return -torch.minimum(ratio * advantages, clipped * advantages)
+
+
+def out_of_bounds(
+    logprobs: Tensor, sampled: Tensor, rows: Tensor, *, surrogate: Surrogate, clipping: Clipping
+) -> Tensor:
+    """Return which tokens have a ratio outside of the bounds that the loss has for it, bool.
+
+    The arguments are those of `policy_loss`. `gspo` has the ratio of the row, and `cispo` no lower bound.
+    """
+    ratio = _log_ratios(logprobs, sampled, rows, surrogate).exp()
+    above = ratio > 1 + clipping.above
+    return above if surrogate == "cispo" else above | (ratio < 1 - clipping.below)
+
+
+def _log_ratios(logprobs: Tensor, sampled: Tensor, rows: Tensor, surrogate: Surrogate) -> Tensor:
+    """Return the logarithm of the ratio that each token counts with."""
+    logs = logprobs - sampled
+    if surrogate != "gspo":
+        return logs
+    # the sequence's ratio as a value, each token's own gradient (equation 14 of the paper)
+    return logprobs - logprobs.detach() + row_means(logs.detach(), rows)[rows]
 
 
 def kl_loss(logprobs: Tensor, reference: Tensor) -> Tensor:
