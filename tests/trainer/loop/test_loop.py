@@ -110,18 +110,14 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--", "--user-model", "m"],
             "--user-model after -- needs --user-base-url URL",
         ),
-        (
-            [
-                "--recipe",
-                "tiny-cpu",
-                "--algorithm",
-                "dpo",
-                "--turns",
-                "2",
-                "--set",
-                "data.shared_prefix=true",
-            ],
-            "without lora, data.packing and data.shared_prefix",
+        *(
+            (["--recipe", "tiny-cpu", "--algorithm", method, "--turns", "2", "--set", setting], reason)
+            for method, setting, reason in (
+                ("dpo", "lora.rank=4", "without lora"),
+                ("dpo", "data.shared_prefix=true", "data.shared_prefix is for rows, not for pairs"),
+                ("dpo", "training.precision=bf16", "rounding loses updates as small as those from pairs"),
+                ("kto", "preference.loss=ipo", "preference.loss has no effect with kto"),
+            )
         ),
         (
             ["--recipe", "tiny-cpu", "--algorithm", "rft", "--turns", "2", "--set", "rl.below=0"],

@@ -13,6 +13,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings
+from mcp_bench.trainer.preference.train import check_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
 from mcp_bench.trainer.trial.recordings import refuse_own
@@ -45,10 +46,10 @@ def begin(
         check_learning(load_recipe(recipe, overrides)[1], settings.algorithm, settings.record_options)
     if settings.turns > 1 and settings.algorithm in PAIRS:
         asked = load_recipe(recipe, overrides)[1]
-        if asked.lora is not None or asked.data.packing or asked.data.shared_prefix:
+        check_recipe(asked, settings.algorithm)
+        if asked.lora is not None:
             raise WrongUseError(
-                f"--algorithm {settings.algorithm} goes on from a whole model, pair by pair: use a recipe "
-                "without lora, data.packing and data.shared_prefix"
+                f"--algorithm {settings.algorithm} goes on from a whole model: use a recipe without lora"
             )
     text = trial_recipe(recipe, overrides)
     tasks: dict[str, Any] = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}

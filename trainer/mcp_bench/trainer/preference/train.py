@@ -13,7 +13,7 @@ import click
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import NothingToTrainOnError
-from mcp_bench.trainer.methods import Pairwise
+from mcp_bench.trainer.methods import Algorithm, Pairwise
 from mcp_bench.trainer.preference.pairs import PreparedPairs, prepare_pairs, read_pairs
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.sft.guards import LossGuard
@@ -38,6 +38,28 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
         NothingToTrainOnError: too few pairs are left.
         BenchError: a file, a pair, the tokenizer, its template or the recipe cannot be used.
     """
+    check_recipe(recipe, method)
+    if recipe.data.tools != "all" or recipe.data.masked_names:
+        click.echo("data.tools and data.masked_names are for rows: pairs keep their tools", err=True)
+    pairs = read_pairs(sources)
+    rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
+    loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
+    prepared = prepare_pairs(
+        pairs, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
+    )
+    if method == "kto" and len(prepared.examples) < 2:
+        raise NothingToTrainOnError(
+            "KTO needs two pairs at least, for answers that do not belong to their prompts"
+        )
+    return checked(Ready(recipe, prepared, loaded, templates))
+
+
+def check_recipe(recipe: Recipe, method: Algorithm) -> None:
+    """Check that a recipe can learn from pairs, by dpo or kto.
+
+    Raises:
+        WrongUseError: it cannot, or a setting has no effect with the method.
+    """
     if recipe.data.packing:
         raise WrongUseError("data.packing joins rows, and pairs must stay apart: set it to false")
     if recipe.data.shared_prefix:
@@ -52,19 +74,6 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
     for name in UNUSED[method]:
         if getattr(recipe.preference, name) != type(recipe.preference).model_fields[name].default:
             raise WrongUseError(f"preference.{name} has no effect with {method}: leave it out")
-    if recipe.data.tools != "all" or recipe.data.masked_names:
-        click.echo("data.tools and data.masked_names are for rows: pairs keep their tools", err=True)
-    pairs = read_pairs(sources)
-    rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
-    loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
-    prepared = prepare_pairs(
-        pairs, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
-    )
-    if method == "kto" and len(prepared.examples) < 2:
-        raise NothingToTrainOnError(
-            "KTO needs two pairs at least, for answers that do not belong to their prompts"
-        )
-    return checked(Ready(recipe, prepared, loaded, templates))
 
 
 def train_on_pairs(
