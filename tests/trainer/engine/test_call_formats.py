@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from functools import cache
 from typing import Any
 
@@ -194,6 +195,21 @@ def test_a_malformed_call_is_text() -> None:
         ("llama3_json", r'{"name": "\udc00", "parameters": {}}'),
     ):
         assert AnswerParser(find_format(form), None).parse(text, tools) == Answer(text)
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("glm45", "<tool_call>find\n<arg_key>a</arg_key>\n<arg_value>" + " " * 60_000 + "x"),
+        ("glm45", "<tool_call>find\n" + "<arg_key>a" * 12_000 + "</tool_call>"),
+        ("qwen3_coder", "<tool_call>\n<function=find>\n" + "<parameter=a>" * 12_000 + "</function>"),
+    ],
+)
+def test_a_long_answer_that_repeats_itself_is_read_at_once(form: str, text: str) -> None:
+    """Meanwhile nobody else is answered. With each character looked at again for each, it takes a minute."""
+    begun = time.process_time()
+    assert AnswerParser(find_format(form), None).parse(text, find_tool({})) == Answer(text)
+    assert time.process_time() - begun < 3
 
 
 PLACES: dict[str, Any] = {

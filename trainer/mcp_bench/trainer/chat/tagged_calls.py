@@ -20,7 +20,7 @@ from mcp_bench.trainer.chat.answer import (
     with_definitions,
 )
 from mcp_bench.trainer.chat.grammar import MOST_KEYS, Pieces, ordered_properties
-from mcp_bench.trainer.chat.json_calls import Tools, before_mark, found, named_schemas, outside
+from mcp_bench.trainer.chat.json_calls import Tools, before_mark, found, named_schemas, outside, skip_blanks
 
 OPENING, CLOSING = "<tool_call>", "</tool_call>"
 
@@ -49,14 +49,14 @@ class TaggedCalls:
 
     def _arguments(self, block: re.Match[str], schemas: Mapping[str, Any]) -> dict[str, Any]:
         arguments: dict[str, Any] = {}
-        rest, at = block["arguments"], 0
-        for argument in self.argument.finditer(rest):
-            if rest[at : argument.start()].strip():
-                raise MalformedCallError("text between arguments")
+        rest = block["arguments"]
+        at = skip_blanks(rest, 0)
+        while at < len(rest):
+            argument = self.argument.match(rest, at)
+            if argument is None:
+                raise MalformedCallError("an argument that is not in its form")
             arguments[argument["key"]] = typed(argument["value"], schemas.get(argument["key"]))
-            at = argument.end()
-        if rest[at:].strip():
-            raise MalformedCallError("an argument that is not in its form")
+            at = skip_blanks(rest, argument.end())
         return arguments
 
     def begin(self, text: str) -> int | None:
@@ -107,8 +107,9 @@ class Glm45(TaggedCalls):
 
     name = "glm45"
     marks: tuple[str, ...] = (OPENING, CLOSING, "<arg_key>", "</arg_key>", "<arg_value>", "</arg_value>")
+    # nothing optional between arguments and end: blanks without an end would take quadratic time
     block = re.compile(
-        r"<tool_call>\s*(?P<name>[^\s<]+)\s*(?P<arguments>(?:<arg_key>.*?)?)\s*(?:</tool_call>|\Z)", re.DOTALL
+        r"<tool_call>\s*(?P<name>[^\s<]+)\s*(?P<arguments>(?:<arg_key>.*?)?)(?:</tool_call>|\Z)", re.DOTALL
     )
     argument = re.compile(
         r"<arg_key>(?P<key>.*?)</arg_key>\s*<arg_value>(?P<value>.*?)</arg_value>", re.DOTALL
