@@ -117,7 +117,7 @@ class Watch:
         limits = self.settings
         if not math.isfinite(figures.mismatch) or figures.mismatch > limits.mismatch:
             raise _collapsed(
-                f"engine and trainer differ by {figures.mismatch:.2g} nats a token (guards.mismatch is "
+                f"engine and trainer differ by {figures.mismatch:.2g} nats a token (rl.guards.mismatch is "
                 f"{limits.mismatch:g})",
                 attempts,
             )
