@@ -96,15 +96,17 @@ def test_settings_without_an_effect(tmp_path: Path, algorithm: str, setting: str
 
 
 @pytest.mark.parametrize(
-    ("setting", "said"),
+    ("algorithm", "setting", "said"),
     [
-        ("rl.distillation.top=5", r"rl\.distillation has no effect with grpo"),
-        ("training.precision=bf16", "use bf16-mixed, or fp32"),
+        ("grpo", "rl.distillation.top=5", r"rl\.distillation has no effect with grpo"),
+        ("opd", "rl.distillation.teacher=frozen", r"rl\.distillation\.follow have no effect with opd"),
+        ("opd", "rl.distillation.follow=0.5", r"rl\.distillation\.follow have no effect with opd"),
+        ("grpo", "training.precision=bf16", "use bf16-mixed, or fp32"),
     ],
 )
-def test_settings_that_cannot_help(tmp_path: Path, setting: str, said: str) -> None:
+def test_settings_that_cannot_help(tmp_path: Path, algorithm: str, setting: str, said: str) -> None:
     with pytest.raises(WrongUseError, match=said):
-        _train("rl", "tiny-cpu-grpo", "--start", tmp_path, "--algorithm", "grpo", "--set", setting)
+        _train("rl", "tiny-cpu-grpo", "--start", tmp_path, "--algorithm", algorithm, "--set", setting)
 
 
 def test_settings_with_an_effect(tmp_path: Path) -> None:

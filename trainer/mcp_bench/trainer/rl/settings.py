@@ -154,6 +154,12 @@ def check_used(algorithm: Algorithm | Learning, rl: RL) -> None:
         )
     if algorithm not in ("sdpo", "opd") and rl.distillation != Distillation():
         raise WrongUseError(f"rl.distillation has no effect with {algorithm}: leave it out")
+    own = Distillation(alpha=rl.distillation.alpha, top=rl.distillation.top)
+    if algorithm == "opd" and rl.distillation != own:
+        raise WrongUseError(
+            "rl.distillation.teacher and rl.distillation.follow have no effect with opd: its teacher "
+            "stays as it is. Leave them out"
+        )
     for name in UNUSED.get(algorithm, ()):
         value, default = getattr(rl, name), RL.model_fields[name].default
         if value != default:
