@@ -132,6 +132,15 @@ def test_broken_rows_are_named_by_file_and_line(tmp_path: Path) -> None:
         read_rows(files[:1])
 
 
+@pytest.mark.parametrize("half", [b"\\ud83d", b"\xed\xa0\xbd"])
+def test_a_row_with_half_a_character_is_named(tmp_path: Path, half: bytes) -> None:
+    """No tokenizer takes it, with an error that names neither file nor line."""
+    file = tmp_path / "rows.jsonl"
+    file.write_bytes(b'{"messages": [{"role": "user", "content": "%b"}]}\n' % half)
+    with pytest.raises(BrokenRowsError, match=r"rows\.jsonl:1: half a character \('\\ud83d'\)"):
+        read_rows([file])
+
+
 def test_rows_that_arrow_wrote_are_named(tmp_path: Path) -> None:
     rows = [
         {"messages": [GOOD["messages"][0], call("find", name="Ada")], "tools": TOOLS},

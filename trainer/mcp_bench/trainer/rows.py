@@ -91,6 +91,13 @@ def _object(line: bytes) -> dict[str, Any]:
     row = json.loads(line, parse_constant=_no_number)
     if not isinstance(row, dict):
         raise ValueError("a row must be an object with messages and tools")
+    try:
+        json.dumps(row, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        half = error.object[error.start]
+        raise ValueError(
+            f"half a character ({half!r}): no tokenizer takes it without the other half"
+        ) from None
     return row
 
 
