@@ -158,6 +158,16 @@ def test_a_schema_that_is_a_boolean_is_none_with_values() -> None:
     assert after.messages[0]["content"] == after.tools[0]["name"] != "t_1"
 
 
+@pytest.mark.parametrize("change", [{"required": None}, {"properties": None, "required": None}])
+def test_a_schema_with_null_for_a_list_is_one_without(change: dict[str, Any]) -> None:
+    schema = {"properties": {"a": {"type": "string", "description": "A."}}, **change}
+    tool = {"name": "t_1", "description": "Does it.", "parameters": schema}
+    (after,) = with_masked_names([Row("f:2", [{"role": "user", "content": "t_1"}], [tool])], 1, 0)
+    assert after.tools
+    found = after.tools[0]["parameters"]
+    assert found["required"] is None and len(found["properties"] or ()) == len(schema["properties"] or ())
+
+
 WORDS = ("look", "bash", "Read", "SQL", "sign-up")
 IDENTIFIERS = ("run_tests", "readFile", "WebSearch", "step2", "page.open")
 

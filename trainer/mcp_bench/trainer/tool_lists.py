@@ -112,7 +112,7 @@ def _renamed(row: Row, draw: random.Random) -> Row:
         if new:
             schema = one["parameters"]
             found["parameters"] = {**schema, "properties": _keys(schema["properties"], new)}
-            if "required" in schema:
+            if isinstance(schema.get("required"), list):  # some servers write null
                 found["parameters"]["required"] = [new.get(name, name) for name in schema["required"]]
         return found
 
@@ -144,7 +144,8 @@ def _renamed(row: Row, draw: random.Random) -> Row:
 
 def _properties(function: dict[str, Any]) -> dict[str, Any]:
     """Return the schemas of a tool's arguments by name."""
-    found = (function.get("parameters") or {}).get("properties")
+    parameters = function.get("parameters")
+    found = parameters.get("properties") if isinstance(parameters, dict) else None
     return found if isinstance(found, dict) else {}
 
 
