@@ -15,6 +15,7 @@ import pytest
 from mcp_bench.bridge.viewer import recordings
 from mcp_bench.bridge.viewer.recordings import signature
 from mcp_bench.bridge.viewer.training.folders import place_of
+from mcp_bench.recorder.conversations.align import align
 from mcp_bench.recorder.records import EpisodeEnd, PlannedEpisode, now_us
 from mcp_bench.recorder.runs.lock import LOCK
 from mcp_bench.recorder.runs.parts import take_in
@@ -46,6 +47,23 @@ def test_what_was_cut_off_does_not_run(bench_home: Path) -> None:
     text = viewed.get(f"{page}/{episode}").text
     assert "recording …" not in text and "sse-connect" not in text
     assert "Cut off: nobody records this run any more" in text
+
+
+def test_a_call_that_goes_on_has_not_failed(bench_home: Path) -> None:
+    with RunFolder.create(run_info(planned())) as folder:
+        episode = begin(folder, planned())
+        folder.recording.store_frame(episode, 1, "client", request(1, "search", {}))
+        page = f"/runs/{folder.path.name}/{episode}"
+        drawn = _calls(client().get(page).text)
+        assert drawn == ["call"]
+        messages = align("Do it.", [], folder.recording.recorded_calls(episode), system=None)
+        folder.recording.end_episode(episode, EpisodeEnd(termination="crash", ended_us=now_us()), messages)
+        assert _calls(client().get(page).text) == ["call failed"]
+
+
+def _calls(text: str) -> list[str]:
+    found = (one.attributes.get("class", "") for one in parse(text).all("details"))
+    return [name for name in found if "call" in name.split()]
 
 
 def test_an_interactive_run_updates_its_page(bench_home: Path) -> None:

@@ -106,11 +106,11 @@ def conversation(document: dict[str, Any]) -> list[Turn]:
     results = {
         message.get("tool_call_id"): message for message in document["messages"] if message["role"] == "tool"
     }
-    began = document["started_us"]
-    return list(_turns(document, results, began))
+    return list(_turns(document, results))
 
 
-def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]], began: int) -> Iterator[Turn]:
+def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]]) -> Iterator[Turn]:
+    began, goes_on = document["started_us"], document["ended_us"] is None
     pairs = zip(document["messages"], document["timeline"], strict=True)
     for position, (message, moment) in enumerate(pairs):
         if message["role"] == "tool":
@@ -130,7 +130,10 @@ def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]], began: 
         calls = message.get("tool_calls") or ()
         for call, number in zip(calls, moment["calls"] if calls else (), strict=True):
             recorded = document["calls"][number - 1] if number else None
-            turn.calls.append(_call(call["function"], number, recorded, results.get(call["id"]), began))
+            own = _call(call["function"], number, recorded, results.get(call["id"]), began)
+            if goes_on and own.outcome == OPEN:
+                own.failed = False  # its result may still come
+            turn.calls.append(own)
         yield turn
 
 
