@@ -163,3 +163,12 @@ def test_what_a_benchmark_lacks_is_named_before_a_run(tmp_path: Path) -> None:
             assert words in done.stderr and f"benchmarks install {name}" in done.stderr, done.stderr
             assert "Traceback" not in done.stderr
     assert not list((tmp_path / "home").glob("runs/*"))
+
+
+def test_all_splits_need_no_secret(tmp_path: Path) -> None:
+    ids = run(tmp_path, "tasks", "mle", "--split", "all", "--ids").stdout.split()
+    assert len(ids) == 45 and not [name for name in ids if "private" in name]
+    assert (
+        "known: all, dev, private, test, train"
+        in run(tmp_path, "tasks", "codeworld", "--split", "x", code=2).stderr
+    )

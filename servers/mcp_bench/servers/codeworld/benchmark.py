@@ -32,7 +32,6 @@ class CodeWorld(SimpleBenchmark):
     version = "2"
     summary = "Generated work in a terminal: mend code, analyse logs, clean data, repair repositories."
     replay: Replay = "none"
-    splits = ("train", "dev", "test", PRIVATE)
     private_splits = (PRIVATE,)
     default_split = "train"
     toolset = ShellWorld.toolset
@@ -94,7 +93,7 @@ class CodeWorld(SimpleBenchmark):
             case [family, level, split, number] if (
                 family in FAMILIES
                 and level in map(str, LEVELS)
-                and split in self.splits
+                and split in (*self.splits, *self.private_splits)
                 and self._in_split(family, split)
                 and number.isascii()
                 and number.isdecimal()

@@ -41,7 +41,6 @@ class Mle(SimpleBenchmark):
     name = "mle"
     summary = "Machine-learning competitions on generated data: a metric, medals, hidden labels."
     replay: Replay = "none"
-    splits = ("train", "dev", "test", PRIVATE)
     private_splits = (PRIVATE,)
     toolset = (*ShellWorld.toolset, CHECK)
 
@@ -51,7 +50,7 @@ class Mle(SimpleBenchmark):
     def make_task(self, task_id: str) -> Task | None:
         name, _, rest = task_id.partition(".")
         split = rest.partition(".")[0]
-        if split not in self.splits or task_id not in self.ids(split):
+        if split not in (*self.splits, *self.private_splits) or task_id not in self.ids(split):
             return None
         competition, data = COMPETITIONS[name], self._data(task_id)
         metric = competition.metric
