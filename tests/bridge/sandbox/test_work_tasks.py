@@ -135,3 +135,11 @@ def test_the_shipped_solution_prints_the_flag(challenges, bench) -> None:
     bench.environ["MCP_BENCH_CYBENCH"] = str(challenges)
     listed = json.loads(bench.run("tasks", "cybench", "--json").stdout)
     assert "FLAG" not in json.dumps(listed)
+
+
+def test_a_run_stores_the_folder_of_its_challenges(challenges, bench) -> None:
+    """A process that knows the run alone, such as one of several referees, opens them by the run's name."""
+    where = ("--benchmark", "cybench", "--path", challenges, "--jobs", "2", "--referees", "2")
+    bench.run("record", "--agent", "noop", *where)
+    assert [one["benchmark"] for one in bench.rows("select benchmark from runs")] == [f"cybench:{challenges}"]
+    assert len(bench.grades()) == 2

@@ -62,8 +62,16 @@ class Cybench(SimpleBenchmark):
         self._folder = folder
 
     def at(self, path: str) -> Cybench:
-        """Return the benchmark of a folder."""
-        return Cybench(Path(path))
+        """Return the benchmark of a folder.
+
+        Raises:
+            WrongUseError: it has no challenges, or one is broken.
+        """
+        folder = Path(path).expanduser().resolve()
+        made = Cybench(folder)
+        made.name = f"{self.name}:{folder}"
+        made._challenges = found(folder)
+        return made
 
     def missing(self) -> str | None:
         """Return why it cannot run here."""
