@@ -44,6 +44,14 @@ async def test_example_of_the_page_refuses_ends_and_grades() -> None:
     assert (await session.world.grade("")).strict
 
 
+async def test_a_whole_number_may_have_a_point() -> None:
+    """Models write 3.0, and JSON Schema counts it as an integer."""
+    first = await WorldSession(countdown(4)).call("subtract", {"amount": 3.0})
+    assert (first.text, first.is_error) == ("1 are left.", False)
+    placed = await WorldSession(tetris.Tetris(1)).call("place", {"rotation": 1.0, "column": 0.0})
+    assert not placed.is_error
+
+
 @pytest.mark.parametrize("benchmark", GAMES, ids=lambda one: one.name)
 async def test_reference_reaches_par_and_nothing_earns_nothing(benchmark: StepBenchmark) -> None:
     task = next(benchmark.tasks())

@@ -133,8 +133,8 @@ class Tetris(StepWorld):
         )
 
     def act(self, move: Move) -> float:
-        piece, column = self.pieces[0], int(str(move["column"]).removesuffix(".0"))
-        turns = int(str(move["rotation"]).removesuffix(".0"))
+        piece, column = self.pieces[0], int(str(move["column"]))
+        turns = int(str(move["rotation"]))
         shape = SHAPES[piece][turns % len(SHAPES[piece])]
         if column + max(x for _, x in shape) >= WIDTH:
             raise IllegalMoveError(

@@ -16,7 +16,7 @@ from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolRes
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, share_of_par
 from mcp_bench.servers.secret import PRIVATE, made_secret, private_seed
-from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
+from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld, whole_numbers
 
 Move = dict[str, JSON]
 """The arguments of a world's move tool."""
@@ -91,7 +91,7 @@ class StepWorld(SimpleWorld):
         """Make a move and return its reward.
 
         Args:
-            move: arguments that match the schema of `move_tool`.
+            move: arguments that match the schema of `move_tool`; 2.0 is 2 by then.
 
         Raises:
             IllegalMoveError: the rules do not allow it.
@@ -114,7 +114,7 @@ class StepWorld(SimpleWorld):
         if self.over:
             return ToolResult(text=OVER, is_error=True, done=True)
         try:
-            reward = self.act(arguments)
+            reward = self.act(whole_numbers(arguments))
         except IllegalMoveError as error:
             return ToolResult(text=str(error), is_error=True)
         return self._seen().model_copy(update={"reward": reward, "done": self.over})
