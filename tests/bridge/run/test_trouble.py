@@ -40,6 +40,8 @@ class BuggyWorld(NotebookWorld):
 
     async def grade(self, answer):
         bug("grade", self.task)
+        if here("late grade", self.task):
+            raise TimeoutError("the service did not answer")
         return None if here("no grade", self.task) else await super().grade(answer)
 
     async def snapshot(self):
@@ -122,6 +124,7 @@ def outcomes(bench) -> dict[str, str | None]:
         ("schema", "world_failed: "),
         ("reference", "world_failed: ValueError: bug in reference"),
         ("grade", "grader_failed: ValueError: bug in grade"),
+        ("late grade", "grader_failed: TimeoutError: the service did not answer"),
         ("no grade", "grader_failed: TypeError: grade returned NoneType, not a Grade"),
         ("snapshot", "grader_failed: ValueError: bug in snapshot"),
         ("odd snapshot", "grader_failed: TypeError"),

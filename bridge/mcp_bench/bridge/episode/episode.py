@@ -245,15 +245,13 @@ async def judge(
     seconds = planned.limits.grade_seconds or GRADE_SECONDS
     try:
         transcript = chat_messages(said()) if reads_transcript(world) else []
-        with anyio.fail_after(seconds):
+        with anyio.move_on_after(seconds):
             grade = await grade_world(world, attempt.transcript.answer or "", transcript)
             state = await world.snapshot()
             json.dumps(state)  # what cannot be stored must fail here
             uncertain = {"certain": False} if host is not None and host.answered else {}
             checked = Grade.model_validate(grade.model_dump() | uncertain)
-        if host is None or not blame(attempt, host):
-            return checked, state
-    except TimeoutError:
+            return None if host is not None and blame(attempt, host) else (checked, state)
         attempt.invalidate("grader_failed", f"no grade within {seconds:g} seconds")
     except WorkerDiedError as error:
         attempt.invalidate("world_failed", str(error))

@@ -32,11 +32,9 @@ async def solution(
     found = await anyio.to_thread.run_sync(benchmark.reference, planned.task)
     if found is None or not found.policy:
         return found
-    try:
-        with anyio.fail_after(seconds):
-            return await played(benchmark, planned)
-    except TimeoutError as error:
-        raise BenchError(f"{planned.task}: the policy did not end within {seconds:.0f} seconds") from error
+    with anyio.move_on_after(seconds):
+        return await played(benchmark, planned)
+    raise BenchError(f"{planned.task}: the policy did not end within {seconds:.0f} seconds")
 
 
 async def played(benchmark: Benchmark, planned: PlannedEpisode) -> Reference:
