@@ -80,7 +80,10 @@ def test_up_down_and_status(bench) -> None:
     assert bench.run("down").stdout == "No referee is up.\n"
     assert "is up" in bench.run("up").stdout
     first = status(bench)
-    assert "already up" in bench.run("up").stdout
+    again = bench.run("up")
+    assert "already up" in again.stdout and again.stderr == ""
+    for option in ("--idle", "--quit-after", "--max-sessions"):
+        assert "It keeps its options" in bench.run("up", option, "60").stderr
     assert status(bench)["pid"] == first["pid"]
     assert (first["up"], first["entries"], first["quit_after"]) == (True, [], None)
     assert str(first["pid"]) in bench.run("status").stdout

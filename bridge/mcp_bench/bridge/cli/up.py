@@ -93,7 +93,7 @@ def up(
         click.echo(f"Benchmarks are at {status['http']}.")
     given = (click.core.ParameterSource.COMMANDLINE, click.core.ParameterSource.ENVIRONMENT)
     context = click.get_current_context()
-    if not started and any(context.get_parameter_source(name) in given for name in ("idle", "http", "token")):
+    if not started and any(context.get_parameter_source(name) in given for name in context.params):
         click.echo("It keeps its options. To change them, stop it with `mcp-bench down` first.", err=True)
 
 
