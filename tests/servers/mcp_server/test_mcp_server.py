@@ -90,6 +90,15 @@ async def test_malformed_lines_get_errors_and_session_continues(
     assert world.pages == {0: "on"}
 
 
+async def test_a_cursor_that_was_never_given_is_refused(session: WorldSession, raw: Any) -> None:
+    async with raw(session) as connection:
+        await connection.ask(initialize())
+        listing = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        assert "nextCursor" not in (await connection.ask(listing))["result"]
+        error = (await connection.ask({**listing, "params": {"cursor": "page 2"}}))["error"]
+        assert (error["code"], "one page" in error["message"]) == (-32602, True)
+
+
 async def test_lines_can_arrive_split_or_joined(session: Any, world: Any, raw: Any) -> None:
     lines = [json.dumps(message).encode() for message in (initialize(), call(1, "write", page=0, text="ab"))]
     data = b"\n".join(lines) + b"\n"

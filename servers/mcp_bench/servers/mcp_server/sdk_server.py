@@ -72,6 +72,7 @@ def build_server(
         return await session(ctx) if callable(session) else session
 
     async def list_tools(ctx: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        refuse_cursor(params)
         return ListToolsResult(
             tools=[
                 Tool(name=tool.name, description=tool.description, input_schema=dict(tool.input_schema))
@@ -106,11 +107,18 @@ def build_server(
     return server
 
 
+def refuse_cursor(params: PaginatedRequestParams | None) -> None:
+    """Refuse a page that this server never offered: all its lists have one page."""
+    if params is not None and params.cursor:
+        raise MCPError(code=INVALID_PARAMS, message="Unknown cursor: this list has one page only.")
+
+
 def add_prompts(server: Server[Any], prompts: Prompts | PromptsOf) -> None:
     async def prompts_of(ctx: Context) -> Prompts:
         return await prompts(ctx) if callable(prompts) else prompts
 
     async def list_prompts(ctx: Context, params: PaginatedRequestParams) -> ListPromptsResult:
+        refuse_cursor(params)
         found = await prompts_of(ctx)
         return ListPromptsResult(
             prompts=[Prompt(name=prompt.name, description=prompt.description) for prompt in found.prompts]
@@ -134,6 +142,7 @@ def add_resources(server: Server[Any], resources: Sequence[Resource]) -> None:
     texts = {resource.uri: resource for resource in resources}
 
     async def list_resources(ctx: Context, params: PaginatedRequestParams) -> ListResourcesResult:
+        refuse_cursor(params)
         return ListResourcesResult(
             resources=[
                 ListedResource(
