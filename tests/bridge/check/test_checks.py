@@ -16,6 +16,7 @@ from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.registry import load, registered
 from mcp_bench.servers.sdk import (
     AssertionResult,
+    Grade,
     Reference,
     SimpleBenchmark,
     SimpleWorld,
@@ -28,6 +29,7 @@ from mcp_bench.servers.sdk import (
 pytestmark = pytest.mark.component
 
 CITIES = {"France": "Paris", "Peru": "Lima", "Chad": "N'Djamena", "Spain": "Madrid", "Iran": "Tehran"}
+OPENED = count()
 
 
 class Quiz(SimpleWorld):
@@ -153,6 +155,26 @@ def test_worlds_that_break_are_tried_no_further() -> None:
 
     opened = anyio.run(open_all, Broken(), list(Broken().tasks("train", 1)), 0)
     assert opened.broken == {"train-France": "SystemExit: 3"}
+
+
+def test_what_differs_in_no_recording_is_deterministic() -> None:
+    class Timed(Quiz):
+        def __init__(self, capital: str) -> None:
+            super().__init__(capital)
+            self.loss = float("nan")
+
+        async def grade(self, answer: str) -> Grade:
+            grade = await super().grade(answer)
+            return grade.model_copy(update={"metrics": {"loss": float("nan"), "opened": float(next(OPENED))}})
+
+    class Timing(Capitals):
+        replay_ignores = ("opened",)
+
+        def make_world(self, task_id: str, seed: int) -> SimpleWorld:
+            return Timed(CITIES[task_id.partition("-")[2]])
+
+    opened = anyio.run(open_all, Timing(), list(Timing().tasks("train", 1)), 0)
+    assert (opened.different, opened.broken) == ([], {})
 
 
 def test_tasks_that_cannot_be_made_are_named() -> None:

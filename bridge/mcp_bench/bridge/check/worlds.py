@@ -14,6 +14,7 @@ from mcp_bench.bridge.episode.plan import tools_of
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.episode.solution import solution
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
+from mcp_bench.bridge.replay.regrade import as_stored, facts
 from mcp_bench.bridge.replay.replay import Normal
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.recorder.records import PlannedEpisode
@@ -95,7 +96,7 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
         if list(world.tools()) != list(twin.tools()):
             found.different.append(f"{task.id}: two worlds have different tools")
         normal = Normal(benchmark.replay_ignores)
-        states = [normal.value(await one.snapshot()) for one in (world, twin)]
+        states = [normal.value(as_stored(await one.snapshot())) for one in (world, twin)]
         if benchmark.replay != "none" and states[0] != states[1]:
             found.different.append(f"{task.id}: two new worlds have different states")
         session = WorldSession(AnsweredWorld(conversing(world)))
@@ -106,9 +107,12 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
             found.calls.append(time.perf_counter() - start)
         start = time.perf_counter()
         answer = solved.answer if solved else ""
-        first = await grade_world(world, answer, ())
+        grades = [await grade_world(world, answer, ())]
         found.grades.append(time.perf_counter() - start)
-        if first.certain and first != await grade_world(world, answer, ()):
+        if grades[0].certain:
+            grades.append(await grade_world(world, answer, ()))
+        stored = [normal.value(as_stored(facts(grade))) for grade in grades]
+        if stored[0] != stored[-1]:
             found.different.append(f"{task.id}: the same state has two grades")
     finally:
         await world.close()

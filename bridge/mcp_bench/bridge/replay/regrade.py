@@ -131,7 +131,7 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
             transcript = chat_messages(reader.messages(episode.id))
         if isinstance(benchmark, GradesStates):
             outcome.grade = await anyio.to_thread.run_sync(benchmark.grade_state, episode.task, stored_state)
-            now = _as_stored(_facts(outcome.grade))
+            now = as_stored(facts(outcome.grade))
             outcome.differences = _differences("grade", stored_grade, now, Normal(benchmark.replay_ignores))
             outcome.status = "differs" if outcome.differences else "same"
             return outcome
@@ -158,8 +158,8 @@ async def regrade(benchmarks: Benchmarks, graded: Graded) -> Regraded:
     compare = partial(_differences, normal=normal)
     outcome.differences = [
         *found,
-        *compare("state", stored_state, _as_stored(state)),
-        *compare("grade", stored_grade, _as_stored(_facts(grade))),
+        *compare("state", stored_state, as_stored(state)),
+        *compare("grade", stored_grade, as_stored(facts(grade))),
     ]
     outcome.grade = grade
     outcome.status = "differs" if outcome.differences else "same"
@@ -171,11 +171,12 @@ def _differences(what: str, then: Any, now: Any, normal: Normal) -> list[Differe
     return [Difference(what, path, before, after) for path, before, after in parts]
 
 
-def _as_stored(value: JSON) -> Any:
+def as_stored(value: JSON) -> Any:
+    """Return a value as a recording has it, such as NaN as a text: only that can be compared."""
     return json.loads(jsonrpc.dumps(value))
 
 
-def _facts(grade: Grade) -> dict[str, JSON]:
+def facts(grade: Grade) -> dict[str, JSON]:
     """Return the parts of a grade to compare; the wording of details is not among them."""
     return {
         "partial": grade.partial,
