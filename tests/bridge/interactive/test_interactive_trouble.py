@@ -21,6 +21,17 @@ class Broken(Notebook):
     def tasks(self, split=None, limit=None):
         raise KeyError("a bug in the list")
 
+class Holed(Notebook):
+    name = "holed"
+
+    def tasks(self, split=None, limit=None):
+        return map(self.made, ["lost", "colours", "lost", "numbers", "lost"])
+
+    def made(self, task_id):
+        if task_id == "lost":
+            raise KeyError("row 7")
+        return self.task(task_id)
+
 class Slow(Notebook):
     name = "slow"
 
@@ -28,19 +39,25 @@ class Slow(Notebook):
         await written_to(os.environ["PIPE"])
         return await super().open(task_id)
 
-BROKEN, SLOW = Broken(), Slow()
+BROKEN, HOLED, SLOW = Broken(), Holed(), Slow()
 """
 
 
 @pytest.fixture
 def odd(bench, tmp_path: Path) -> None:
-    """Install `broken`, which cannot list its tasks, and `slow`, whose worlds open when PIPE is written to."""
+    """Install `broken`, which cannot list its tasks, `holed`, which cannot make some of them, and `slow`.
+
+    The worlds of `slow` open when PIPE is written to.
+    """
     package = tmp_path / "package"
     about = package / "odd-1.dist-info"
     about.mkdir(parents=True)
     (package / "odd.py").write_text(ODD)
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
-    (about / "entry_points.txt").write_text("[mcp_bench.benchmarks]\nbroken = odd:BROKEN\nslow = odd:SLOW\n")
+    (about / "entry_points.txt").write_text(
+        "[mcp_bench.benchmarks]\n"
+        + "".join(f"{name} = odd:{name.upper()}\n" for name in ("broken", "holed", "slow"))
+    )
     bench.environ["PYTHONPATH"] = f"{package}{os.pathsep}{bench.environment()['PYTHONPATH']}"
 
 
@@ -56,6 +73,19 @@ def test_a_broken_benchmark_leaves_the_other_clients(bench, lines) -> None:
     assert "Traceback" not in bench.run("serve", "broken", code=1).stderr
     bench.run("down")
     assert [grade["partial"] for grade in bench.grades()] == [0.5]
+
+
+@pytest.mark.usefixtures("odd")
+def test_tasks_that_cannot_be_made_are_left_out(bench, lines) -> None:
+    with lines("serve", "holed") as server:
+        given = [server.call("next_task") for _ in range(3)]
+        errors = server.end()
+    assert given == [
+        ("Fill the page of colours.", False),
+        ("Fill the page of numbers.", False),
+        ("There are no more tasks.", True),
+    ]
+    assert errors.count("is left out: KeyError: 'row 7'") == 3
 
 
 @pytest.mark.usefixtures("odd")

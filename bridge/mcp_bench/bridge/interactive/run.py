@@ -9,19 +9,22 @@ folder; a run without any task is removed at the end.
 from __future__ import annotations
 
 import itertools
+import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import anyio
 
-from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, own_failure, planned_episode
+from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, listed_tasks, planned_episode
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.store.recording import Recording
 from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, Task, with_defaults
 from mcp_bench.servers.errors import BenchError, WrongUseError
+
+logger = logging.getLogger(__name__)
 
 AGENT = "hand"
 """Agent of the run. The agent of an episode is the name that its client reports."""
@@ -142,12 +145,27 @@ def open_queue(benchmark: Benchmark, choice: TaskChoice) -> TaskQueue:
             raise BenchError(f"task {failed[0].id!r} of benchmark {benchmark.name!r}: {failed[0].error}")
         return TaskQueue(task for task in tasks if isinstance(task, Task))
     try:
-        return TaskQueue(benchmark.tasks(choice.split, choice.limit))
+        return TaskQueue(working_tasks(benchmark, choice))
     except StopIteration:
         raise WrongUseError(
             f"benchmark {benchmark.name!r} has no task in split {choice.split or 'default'!r}"
         ) from None
-    except Exception as error:
-        raise BenchError(
-            f"benchmark {benchmark.name!r} cannot list its tasks: {own_failure(error)}"
-        ) from error
+
+
+def working_tasks(benchmark: Benchmark, choice: TaskChoice) -> Iterator[Task]:
+    """Yield the tasks of a split without those that the benchmark's code fails to make, which are logged.
+
+    Raises:
+        BenchError: the split does not exist, or it fails to make any.
+    """
+    any_works = False
+    failures: list[str] = []
+    for task in listed_tasks(benchmark, choice.split, (), choice.limit):
+        if isinstance(task, Task):
+            any_works = True
+            yield task
+        else:
+            failures.append(task.error)
+            logger.warning("task %s is left out: %s", task.id, task.error)
+    if failures and not any_works:
+        raise BenchError(f"benchmark {benchmark.name!r} cannot list its tasks: {failures[0]}")
