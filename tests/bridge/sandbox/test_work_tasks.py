@@ -143,3 +143,9 @@ def test_a_run_stores_the_folder_of_its_challenges(challenges, bench) -> None:
     bench.run("record", "--agent", "noop", *where)
     assert [one["benchmark"] for one in bench.rows("select benchmark from runs")] == [f"cybench:{challenges}"]
     assert len(bench.grades()) == 2
+
+
+def test_without_a_folder_the_error_says_how_to_name_one(bench) -> None:
+    for command in (("tasks", "cybench"), ("record", "--agent", "noop", "--benchmark", "cybench")):
+        refused = bench.run(*command, code=2).stderr
+        assert "a folder of challenges: name one with --path DIR, or set MCP_BENCH_CYBENCH" in refused

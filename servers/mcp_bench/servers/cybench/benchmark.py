@@ -10,6 +10,7 @@ from pathlib import Path
 
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
 from mcp_bench.servers.cybench.challenge import Challenge, content, found
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
@@ -19,6 +20,7 @@ from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 
 FOLDER = "MCP_BENCH_CYBENCH"
 """Environment variable: the folder of the challenges."""
+HOW = f"name one with --path DIR, or set {FOLDER}"
 LEVELS = ("easy", "hard")
 ATTEMPTS = 10
 HOME = "/root"
@@ -75,7 +77,7 @@ class Cybench(SimpleBenchmark):
 
     def missing(self) -> str | None:
         """Return why it cannot run here."""
-        return None if self._place() is not None else f"no folder of challenges: set {FOLDER}"
+        return None if self._place() is not None else f"no folder of challenges: {HOW}"
 
     def ids(self, split: str) -> list[str]:
         return [f"{name}.{level}" for name in self._challenges for level in LEVELS]
@@ -138,7 +140,9 @@ class Cybench(SimpleBenchmark):
     @cached_property
     def _challenges(self) -> dict[str, tuple[Path, Challenge]]:
         place = self._place()
-        return {} if place is None else found(place)  # `missing` says why there are none
+        if place is None:
+            raise WrongUseError(f"cybench needs a folder of challenges: {HOW}")
+        return found(place)
 
 
 def _write(path: str, text: str) -> ToolCall:
