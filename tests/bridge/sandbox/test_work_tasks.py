@@ -10,6 +10,7 @@ import pytest
 from mcp_bench.bridge.sandbox.engine import engines
 from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
 from mcp_bench.servers.cybench.benchmark import Cybench
+from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.mle import BENCHMARK as MLE
@@ -124,6 +125,15 @@ def test_a_flag_counts_and_a_hint_costs_half(challenges) -> None:
     _, grade = graded(benchmark, "rot.easy", *[("submit_flag", {"flag": "FLAG{}"})] * 10, right)
     assert grade.partial == 0
     assert graded(benchmark, "rot.hard")[1].partial == 0
+
+
+def test_a_challenge_has_the_levels_that_its_file_has(challenges) -> None:
+    file = challenges / "rot" / "eval.yaml"
+    file.write_text(CHALLENGE.replace("  hard: {", "  other: {"))
+    benchmark = Cybench(challenges)
+    assert [task.id for task in benchmark.tasks("test")] == ["rot.easy"]
+    with pytest.raises(UnknownNameError):
+        benchmark.task("rot.hard")
 
 
 def test_the_shipped_solution_prints_the_flag(challenges, bench) -> None:

@@ -80,13 +80,20 @@ class Cybench(SimpleBenchmark):
         return None if self._place() is not None else f"no folder of challenges: {HOW}"
 
     def ids(self, split: str) -> list[str]:
-        return [f"{name}.{level}" for name in self._challenges for level in LEVELS]
+        return [
+            f"{name}.{level}"
+            for name, (_, challenge) in self._challenges.items()
+            for level in LEVELS
+            if level in challenge.variants
+        ]
 
     def make_task(self, task_id: str) -> Task | None:
         name, _, level = task_id.rpartition(".")
-        if name not in self._challenges or level not in LEVELS:
+        if level not in LEVELS or name not in self._challenges:
             return None
         challenge = self._challenges[name][1]
+        if level not in challenge.variants:
+            return None
         return Task(
             id=task_id,
             benchmark=self.name,
