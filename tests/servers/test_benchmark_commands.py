@@ -90,6 +90,8 @@ class Demanding(SimpleBenchmark):
     def tasks(self, split=None, limit=None):
         needs = [("program:sh",), ("program:no-such-program", "memory:1"), *[("program:no-such-program",)] * 6]
         for number, needed in enumerate(needs):
+            if split == "dev":
+                raise KeyError("row 7")
             yield Task(
                 id=f"t{number}", benchmark=self.name, prompt="Go.", split="train", domain="d", needs=needed
             )
@@ -126,6 +128,11 @@ def test_tasks_that_cannot_run_here_are_named_with_the_reason(tmp_path: Path, de
     assert listed[1]["needs"] == ["program:no-such-program", "memory:1"]
     ids = run(tmp_path, "tasks", "demanding", "--ids", PYTHONPATH=demanding).stdout
     assert ids.split() == [f"t{number}" for number in range(8)]
+
+
+def test_a_list_that_fails_is_an_error(tmp_path: Path, demanding: str) -> None:
+    failed = run(tmp_path, "tasks", "demanding", "--split", "dev", code=1, PYTHONPATH=demanding)
+    assert failed.stderr == "Error: benchmark 'demanding' cannot list its tasks: KeyError: 'row 7'\n"
 
 
 def test_benchmark_that_is_not_installed_shows_how(tmp_path: Path, demanding: str) -> None:

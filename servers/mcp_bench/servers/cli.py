@@ -117,6 +117,7 @@ def tasks(
     as_json: bool,
 ) -> None:
     """List the tasks of BENCHMARK. Say which of them cannot run on this machine."""
+    from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.tagged import tagged
@@ -124,7 +125,13 @@ def tasks(
     if ids and as_json:
         raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
     source: Benchmark = load("benchmark", benchmark if path is None else f"{benchmark}:{path}")
-    found = list(tagged(source, split, tags, limit))
+    try:
+        found = list(tagged(source, split, tags, limit))
+    except BenchError:
+        raise
+    except Exception as error:  # raised by the benchmark's code
+        text = f"benchmark {source.name!r} cannot list its tasks: {type(error).__name__}: {error}"
+        raise BenchError(text) from error
     if ids:
         for task in found:
             click.echo(task.id)
