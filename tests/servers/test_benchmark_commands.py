@@ -82,6 +82,8 @@ def test_unknown_names_suggest_similar_ones(tmp_path: Path, args: list[str], wor
 
 
 DEMANDING = """
+from itertools import count
+
 from mcp_bench.servers.sdk import RemoteBenchmark, SimpleBenchmark, Task
 
 class Demanding(SimpleBenchmark):
@@ -98,7 +100,19 @@ class Demanding(SimpleBenchmark):
 
     ids = make_task = make_world = None
 
+class Endless(SimpleBenchmark):
+    name, splits = "endless", ("train",)
+
+    def ids(self, split):
+        return map(str, count())
+
+    def make_task(self, task_id):
+        return Task(id=task_id, benchmark=self.name, prompt="Go.", split="train", domain="d")
+
+    make_world = None
+
 BENCHMARK = Demanding()
+ENDLESS = Endless()
 ABSENT = RemoteBenchmark(
     "absent", "absent:X", version="1", packages=["no_such_package"], install="pip install no-such-package"
 )
@@ -107,11 +121,11 @@ ABSENT = RemoteBenchmark(
 
 @pytest.fixture
 def demanding(tmp_path: Path) -> str:
-    """A folder with an installed package of two benchmarks, for PYTHONPATH."""
+    """A folder with an installed package of three benchmarks, for PYTHONPATH."""
     about = tmp_path / "demanding-1.0.dist-info"
     about.mkdir()
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: demanding\nVersion: 1.0\n")
-    points = "demanding = demanding:BENCHMARK\nabsent = demanding:ABSENT\n"
+    points = "demanding = demanding:BENCHMARK\nabsent = demanding:ABSENT\nendless = demanding:ENDLESS\n"
     (about / "entry_points.txt").write_text(f"[mcp_bench.benchmarks]\n{points}")
     (tmp_path / "demanding.py").write_text(DEMANDING)
     return str(tmp_path)
@@ -133,6 +147,16 @@ def test_tasks_that_cannot_run_here_are_named_with_the_reason(tmp_path: Path, de
 def test_a_list_that_fails_is_an_error(tmp_path: Path, demanding: str) -> None:
     failed = run(tmp_path, "tasks", "demanding", "--split", "dev", code=1, PYTHONPATH=demanding)
     assert failed.stderr == "Error: benchmark 'demanding' cannot list its tasks: KeyError: 'row 7'\n"
+
+
+@pytest.mark.parametrize("command", [["tasks"], ["record", "--dry-run", "--agent", "noop", "--benchmark"]])
+def test_a_split_without_an_end_needs_a_limit(tmp_path: Path, demanding: str, command: list[str]) -> None:
+    failed = run(tmp_path, *command, "endless", code=2, PYTHONPATH=demanding)
+    assert failed.stderr.endswith(
+        "benchmark 'endless' has more than 3,000 tasks in split 'default', perhaps without an end: "
+        "use --limit N\n"
+    )
+    run(tmp_path, *command, "endless", "--limit", "3001", PYTHONPATH=demanding)
 
 
 def test_benchmark_that_is_not_installed_shows_how(tmp_path: Path, demanding: str) -> None:

@@ -31,6 +31,13 @@ class Numbers(SimpleBenchmark):
         raise NotImplementedError
 
 
+class Without4(Numbers):
+    """All of them can be made."""
+
+    def ids(self, split: str) -> Iterable[str]:
+        return map(str, count(5))
+
+
 def test_tasks_with_all_tags_are_taken_up_to_the_limit() -> None:
     assert [task.id for task in tagged(Numbers(), "train", ["odd"], 1)] == ["1"]
     assert list(tagged(Numbers(), "train", ["even"], 0)) == []
@@ -48,3 +55,8 @@ def test_a_task_that_fails_is_not_the_end_of_the_list() -> None:
 
 def test_a_benchmark_without_the_split_test_lists_its_first() -> None:
     assert next(Numbers().tasks()).split == "train"
+
+
+def test_a_tag_that_no_task_has_is_refused() -> None:
+    with pytest.raises(UnknownNameError, match="tag 'prime'"):
+        tagged(Without4(), "train", ["prime"], 2)

@@ -120,13 +120,13 @@ def tasks(
     from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
-    from mcp_bench.servers.tagged import tagged
+    from mcp_bench.servers.tagged import tagged, whole_list
 
     if ids and as_json:
         raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
     source: Benchmark = load("benchmark", benchmark if path is None else f"{benchmark}:{path}")
     try:
-        found = list(tagged(source, split, tags, limit))
+        found = whole_list(tagged(source, split, tags, limit), source, split, limit)
     except BenchError:
         raise
     except Exception as error:  # raised by the benchmark's code

@@ -1,12 +1,18 @@
-"""Select a benchmark's tasks by tag."""
+"""Select a benchmark's tasks by tag, and list them to their end."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from itertools import count
+from collections.abc import Collection, Iterable, Iterator
+from itertools import count, islice
+from typing import TypeVar
 
 from mcp_bench.servers.contracts import Benchmark, Task
-from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+
+MOST_TASKS = 3_000
+"""A list with more may be endless, such as codeworld's `train`."""
+
+Listed = TypeVar("Listed")
 
 
 def tagged(
@@ -17,11 +23,12 @@ def tagged(
     Where the benchmark's own iterator can go on after a task that fails, so can this one.
 
     Raises:
-        UnknownNameError: there is no such split, or none of its tasks has one of the tags.
+        UnknownNameError: there is no such split, or none of its first tasks (`MOST_TASKS`, or `limit` if that
+            is more) has one of the tags.
     """
     for tag in tags:
         known: set[str] = set()
-        for task in benchmark.tasks(split):
+        for task in islice(benchmark.tasks(split), max(MOST_TASKS, limit or 0)):
             known.update(task.tags)
             if tag in known:
                 break
@@ -31,3 +38,20 @@ def tagged(
     numbers = count() if limit is None else range(limit)  # islice would end with the first error
     found = filter(lambda task: wanted <= set(task.tags), benchmark.tasks(split))
     return map(lambda _, task: task, numbers, found)
+
+
+def whole_list(
+    tasks: Iterable[Listed], benchmark: Benchmark, split: str | None, limit: int | None
+) -> list[Listed]:
+    """Return tasks of a split that were selected with `limit` as a list.
+
+    Raises:
+        WrongUseError: there is no limit, and there are more than `MOST_TASKS`.
+    """
+    found = list(tasks if limit is not None else islice(tasks, MOST_TASKS + 1))
+    if limit is None and len(found) > MOST_TASKS:
+        raise WrongUseError(
+            f"benchmark {benchmark.name!r} has more than {MOST_TASKS:,} tasks in split "
+            f"{split or 'default'!r}, perhaps without an end: use --limit N"
+        )
+    return found

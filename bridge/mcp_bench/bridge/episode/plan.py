@@ -13,7 +13,7 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Task, ToolSpec
 from mcp_bench.servers.errors import BenchError, WorkerDiedError, WrongUseError
 from mcp_bench.servers.remote.failures import RemoteFailureError
-from mcp_bench.servers.tagged import tagged
+from mcp_bench.servers.tagged import tagged, whole_list
 
 MAX_FAILURES = 100
 """Failures in a row after which a list of tasks is over: an iterator could fail for ever."""
@@ -41,8 +41,8 @@ def chosen_tasks(
     Raises:
         BenchError: the benchmark says what its user can do.
         UnknownNameError: no such split, task or tag.
-        WrongUseError: the choice is empty, tasks are named together with tags, or a named task is in another
-            split.
+        WrongUseError: the choice is empty or, without a limit, perhaps endless; tasks are named together with
+            tags, or a named task is in another split.
     """
     if task_ids and tags:
         raise WrongUseError("--task and --tag exclude each other: leave out one")
@@ -52,7 +52,7 @@ def chosen_tasks(
         if split not in (None, "all"):
             check_split(benchmark, tasks, split)
     else:
-        tasks = list(listed_tasks(benchmark, split, tags, limit))
+        tasks = whole_list(listed_tasks(benchmark, split, tags, limit), benchmark, split, limit)
         names = Counter(task.id for task in tasks)
         if twice := [name for name, times in names.items() if times > 1]:
             raise BenchError(f"benchmark {benchmark.name!r} lists the task {twice[0]!r} more than once")
