@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from decimal import Decimal
+from itertools import cycle
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
@@ -114,6 +116,20 @@ def test_copies_of_training_tasks_are_limited(check: TextCheck) -> None:
     few = "\n".join(f"inv-{n:05}" for n in range(MOST_TRAINING_LITERALS))
     assert found(check, few) == []
     assert found(check, f"{few}\ninv-00019") == [("training literals", 1)]
+
+
+class Endless(Toy):
+    """Training tasks without an end."""
+
+    def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
+        found = super().tasks(split, limit)
+        return cycle(found) if split == "train" else found
+
+
+def test_an_endless_split_is_read_in_part(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("MCP_BENCH_CACHE", str(tmp_path))
+    check = TextCheck(cast(Benchmark, Endless()))
+    assert found(check, "Start with tkt_77f0aa.") == [("literal", 1)]
 
 
 def test_an_agent_reads_neither_what_nor_where_nor_how_much(check: TextCheck) -> None:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from operator import itemgetter
 from typing import Literal
 
@@ -30,6 +31,8 @@ RARE_SHARE = 0.02
 """Of the tasks of a split. What more of them have identifies no task."""
 MOST_TRAINING_LITERALS = 12
 """Values of single training tasks in one harness. An example or two need some."""
+MOST_TRAINING_TASKS = 3_000
+"""The first ones of `train` that are looked at: the split may be endless."""
 
 
 @dataclass(frozen=True)
@@ -71,13 +74,13 @@ def for_agents(found: Sequence[Found]) -> list[str]:
 
 
 class TextCheck:
-    """Searches texts for the held-out tasks of a benchmark. Making one builds all tasks. Blocks."""
+    """Searches texts for the held-out tasks of a benchmark. Making one builds its tasks. Blocks."""
 
     def __init__(self, benchmark: Benchmark, canaries: Iterable[Canary] = ()) -> None:
         self._indexes: list[SplitIndex] = []
         self._name = benchmark.name
         self._canaries = Canaries(canaries)
-        self._train, known = _literals(benchmark, "train")
+        self._train, known = _literals(benchmark, "train", MOST_TRAINING_TASKS)
         self._known = Flat(known)
         self._held: dict[str, str] = {}
         for split in HELD_OUT:
@@ -131,12 +134,12 @@ class TextCheck:
                     yield Found("quotation", path, number, part[:80], f"the {leak.split} task {leak.task}")
 
 
-def _literals(benchmark: Benchmark, split: str) -> tuple[dict[str, list[str]], str]:
-    """Return the tasks of a split by their literals, and all texts of the split as one."""
+def _literals(benchmark: Benchmark, split: str, most: int | None = None) -> tuple[dict[str, list[str]], str]:
+    """Return at most `most` tasks of a split by their literals, and all their texts as one."""
     tasks: defaultdict[str, list[str]] = defaultdict(list)
     texts: list[str] = []
     try:
-        for task in benchmark.tasks(split):
+        for task in islice(benchmark.tasks(split), most):
             reference = benchmark.reference(task.id)
             for literal in literals(task, reference):
                 tasks[literal].append(task.id)
