@@ -1,7 +1,7 @@
 """Step worlds: results without rewards in their text, refusals, the end, and grades against par."""
 
 import re
-from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +12,7 @@ from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.worlds import step_world
 from mcp_bench.servers.worlds.step_world import Move, StepBenchmark, StepWorld, play
 from tests.support import ROOT
+from tests.support.pages.console_blocks import blocks
 
 pytestmark = [pytest.mark.unit, pytest.mark.anyio]
 
@@ -19,15 +20,16 @@ GAMES = [game_2048.BENCHMARK, tetris.BENCHMARK]
 PAGE = ROOT / "docs" / "benchmarks" / "step-worlds.md"
 
 
+def of_the_page() -> StepBenchmark:
+    """Return the benchmark of docs/benchmarks/step-worlds.md."""
+    names = dict[str, Any]()
+    exec(compile("\n".join(blocks(PAGE, "python")), "step-worlds.md", "exec"), names)  # our own page
+    benchmark: StepBenchmark = names["BENCHMARK"]
+    return benchmark
+
+
 def countdown(number: int) -> StepWorld:
-    """Return the world of docs/benchmarks/step-worlds.md."""
-    block = re.search(
-        r"^```python\n(class Countdown.*?)^```", Path(PAGE).read_text(), re.DOTALL | re.MULTILINE
-    )
-    assert block is not None
-    names = dict[str, type[StepWorld]](vars(sdk))
-    exec(compile(block[1], "step-worlds.md", "exec"), names)  # our own page
-    return names["Countdown"](number)  # type: ignore[call-arg]
+    return of_the_page().make_game("countdown", number)
 
 
 async def test_example_of_the_page_refuses_ends_and_grades() -> None:
@@ -52,7 +54,7 @@ async def test_a_whole_number_may_have_a_point() -> None:
     assert not placed.is_error
 
 
-@pytest.mark.parametrize("benchmark", GAMES, ids=lambda one: one.name)
+@pytest.mark.parametrize("benchmark", [*GAMES, of_the_page()], ids=lambda one: one.name)
 async def test_reference_reaches_par_and_nothing_earns_nothing(benchmark: StepBenchmark) -> None:
     task = next(benchmark.tasks())
     session = WorldSession(await benchmark.open(task.id))
