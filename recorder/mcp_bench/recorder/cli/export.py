@@ -107,7 +107,8 @@ SECTIONS = {
     "--jobs",
     type=click.IntRange(min=1),
     metavar="J",
-    help="Number of processes. Default: one for each core, or a single one for a small export.",
+    help="Number of processes. Default: one for each core, at most eight, or a single one for a small"
+    " export.",
 )
 @click.option("--force", is_flag=True, help="Overwrite existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as one JSON document.")

@@ -116,9 +116,9 @@ def report(
     such as agent=codex,model=gpt-x. An option of the agent selects, too: effort=high, or effort= for what
     was recorded without it.
 
-    Episodes with different --tools, --home, isolation, timeout, call limit, retries or agent options are
-    never in one row; --compare refuses a side that mixes them (agent=codex,tools=all separates, and
-    effort=high).
+    Episodes with different --tools, --home, isolation, timeout, call limit, retries, agent options, harness
+    or models of roles are never in one row; --compare refuses a side that mixes them (agent=codex,tools=all
+    separates, and effort=high).
     """
     from mcp_bench.recorder.runs.matrix import runs_of_matrix
     from mcp_bench.recorder.scores.conditions import CONDITIONS
