@@ -1,4 +1,4 @@
-"""The page about a run that learned from reward."""
+"""The page about a run that learned from reward, and its rollouts for other trainers."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.report import sections
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
 
@@ -57,3 +59,13 @@ def test_the_page(folder: RLFolder, tmp_path: Path, bench_home: Path) -> None:
     assert done.exit_code == 0, done.output
     text = page.read_text(encoding="utf-8")
     assert "Learning from reward (sdpo)" in text and text.count("<svg") >= 3
+
+
+def test_a_recording_without_sampled_tokens_has_no_rollouts(tmp_path: Path) -> None:
+    folder, _ = record([(planned(), Episode())])
+    words = ["rollouts", "--run", folder.path.name, "--format", "verl", "--out", str(tmp_path / "rows.jsonl")]
+    done = CliRunner().invoke(train, words)
+    assert str(done.exception) == (
+        f"no valid attempt in {folder.path.name} has tokens that a policy sampled, so nothing was written: "
+        "name a recording of `mcp-bench train rl`"
+    )

@@ -82,7 +82,10 @@ def rollouts(
         readers = [stack.enter_context(RunReader(path)) for path in run_paths(runs)]
         made = list(rollout_rows(readers, form, baseline=baseline, temperature=temperature or 1.0))
     if not made:
-        raise FruitlessError(f"no valid attempt in {', '.join(runs)}: nothing was written")
+        raise FruitlessError(
+            f"no valid attempt in {', '.join(runs)} has tokens that a policy sampled, so nothing was "
+            "written: name a recording of `mcp-bench train rl`"
+        )
     out.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(out, "".join(json.dumps(row) + "\n" for row in made))
     if as_json:
