@@ -37,6 +37,15 @@ def test_wrong_use(desk: Any, args: list[str], stdin: str, env: dict[str, str], 
     assert words in result.stderr and "Traceback" not in result.stderr
 
 
+def test_a_key_that_no_header_can_have_is_not_shown(desk: Any) -> None:
+    with ModelEndpoint([]) as endpoint:
+        env = {"OPENAI_API_KEY": "dummy-key-1234\n", "OPENAI_BASE_URL": endpoint.openai_url}
+        result = desk.run("chat", "--model", "m", "--max-retries", "0", stdin=PROMPT, env=env)
+    [(kind, detail)] = result.errors
+    assert kind == "login" and "OPENAI_API_KEY cannot be sent" in detail
+    assert "dummy-key-1234" not in result.stderr + detail
+
+
 def test_an_endpoint_of_ones_own_needs_no_key(desk: Any) -> None:
     with ModelEndpoint([script_from_reference(PROMPT, {"calls": [], "answer": "hello"})]) as endpoint:
         result = desk.run("chat", "--model", "m", "--base-url", endpoint.openai_url, stdin=PROMPT)

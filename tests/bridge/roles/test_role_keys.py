@@ -42,3 +42,10 @@ def test_a_login_in_a_url_reaches_those_who_record_and_is_not_stored() -> None:
     assert (again["user"].base_url, again["judge"].base_url) == (url, URL)
     with pytest.raises(WrongUseError, match="MCP_BENCH_USER_BASE_URL"):
         stored_roles(settings, {"MCP_BENCH_USER_BASE_URL": "https://bob:word@elsewhere/v1"})
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "MCP_BENCH_USER_API_KEY"])
+def test_a_key_that_no_header_can_have_is_refused(name: str) -> None:
+    with pytest.raises(WrongUseError, match=f"the key in {name} cannot be sent") as refused:
+        roles_of({"user_model": "u", "user_base_url": URL}, {name: "secret\n"})
+    assert "secret" not in str(refused.value)

@@ -104,8 +104,9 @@ def roles_of(values: Mapping[str, Any], environ: Mapping[str, str]) -> Roles:
     """Return the models that choices name: `user_model`, `user_base_url`, and so on.
 
     Raises:
-        WrongUseError: a role has an endpoint and no model, or no key for OpenAI's own endpoint; there are
-            prices or limits, and no model; the file of prices cannot be read, or lacks one.
+        WrongUseError: a role has an endpoint and no model, no key for OpenAI's own endpoint, or a key that
+            cannot be sent; there are prices or limits, and no model; the file of prices cannot be read, or
+            lacks one.
     """
     named = {role: (values.get(f"{role}_model"), values.get(f"{role}_base_url")) for role in ROLES}
     roles = _roles(named, values.get("role_limits") or {}, environ)
@@ -179,4 +180,10 @@ def _model(
             f"--{role}-model {model}: name its endpoint with --{role}-base-url URL, or set {own} or "
             f"{SHARED_KEY} to a key for {OPENAI}"
         )
-    return RoleModel(role, model, url, environ[name] if name else PLACEHOLDER, name)
+    key = environ[name] if name else PLACEHOLDER
+    if not (key.isascii() and key.isprintable()):  # the error of the HTTP library would show it
+        raise WrongUseError(
+            f"--{role}-model {model}: the key in {name} cannot be sent: it has a line end, or another "
+            "character that no key has"
+        )
+    return RoleModel(role, model, url, key, name)

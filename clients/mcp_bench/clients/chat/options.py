@@ -68,7 +68,8 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
     """Return the model's settings.
 
     Raises:
-        ClientError: there is neither a key nor an endpoint, or an option is not for this API.
+        ClientError: there is neither a key nor an endpoint, no request can carry the key, or an option is not
+            for this API.
     """
     name = provider.upper()
     base_url = options.base_url or environ.get(f"{name}_BASE_URL") or None
@@ -76,6 +77,10 @@ def settings(options: argparse.Namespace, provider: str, environ: Mapping[str, s
     if not key and not base_url:
         raise ClientError(
             "usage", f"no model endpoint: set {name}_API_KEY, or name an endpoint with --base-url"
+        )
+    if key and not (key.isascii() and key.isprintable()):  # the error of the HTTP library would show it
+        raise ClientError(
+            "login", f"{name}_API_KEY cannot be sent: it has a line end, or another character that no key has"
         )
     if options.thinking and provider != "anthropic":
         raise ClientError("usage", "--thinking is for --provider anthropic only")
