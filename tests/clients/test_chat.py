@@ -126,21 +126,23 @@ def test_model_gets_an_error_for_an_impossible_call(chat: Chat) -> None:
         call("add", '{"a": 1, '),
         call("add", "[1, 2]"),
         call("add", '{"a": NaN, "b": 1}'),
+        call("add", '{"a": 1e999, "b": 1}'),
     )
     chat.script(Step(wrong), Step((call("desk_tidy"),)), Step(text="recovered"))
     result = chat.run()
     assert (result.code, result.final["answer"]) == (0, "recovered")
-    assert [is_error for _, is_error in result.results] == [True, True, True, True, False]
+    assert [is_error for _, is_error in result.results] == [True, True, True, True, True, False]
     assert "There is no tool 'subtract'" in result.results[0][0]
     if chat.provider == "openai":  # there the arguments are text
         assert "not valid JSON" in result.results[1][0] and '{"a": 1, ' in result.results[1][0]
         assert "must be a JSON object" in result.results[2][0]
         assert "NaN is no JSON" in result.results[3][0]
+        assert "1e999 is too large" in result.results[4][0]
         sent_back = chat.endpoint.requests[-1].body["messages"][1]["tool_calls"]
-        assert [json.loads(c["function"]["arguments"]) for c in sent_back] == [{"a": 1}, {}, {}, {}]
+        assert [json.loads(c["function"]["arguments"]) for c in sent_back] == [{"a": 1}, {}, {}, {}, {}]
     assert result.journal == [("desk.tidy", {})]
     called_names = [c["function"]["name"] for m in result.messages for c in m.get("tool_calls", [])]
-    assert called_names == ["subtract", "add", "add", "add", "desk.tidy"], "the server's own names"
+    assert called_names == ["subtract", "add", "add", "add", "add", "desk.tidy"], "the server's own names"
 
 
 @ONCE
@@ -230,6 +232,15 @@ def test_arguments_can_come_as_an_object(chat: Chat) -> None:
     [sent] = chat.endpoint.requests[-1].body["messages"][1]["tool_calls"]
     assert json.loads(sent["function"]["arguments"]) == function["arguments"]
     assert "PydanticSerialization" not in result.stderr
+
+
+@pytest.mark.parametrize("provider", ["anthropic"], indirect=True)
+def test_a_number_too_large_for_python_does_no_harm(chat: Chat) -> None:
+    block = '{"type": "tool_use", "id": "1", "name": "add", "input": {"a": 1e999, "b": 1}}'
+    about = '"id": "1", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"'
+    chat.endpoint.fault = Fault(text=f'{{{about}, "content": [{block}]}}', first=1)
+    result = chat.run()
+    assert (result.code, result.errors, result.results[0][1]) == (0, [], True)
 
 
 @pytest.mark.parametrize("provider", ["openai"], indirect=True)

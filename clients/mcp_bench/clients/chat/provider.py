@@ -7,6 +7,7 @@ thinking, ids) is lost.
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -176,7 +177,7 @@ def parse_arguments(given: object) -> tuple[dict[str, Any], str | None]:
     if not text.strip():
         return {}, None
     try:
-        arguments = json.loads(text, parse_constant=_refuse)
+        arguments = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError) as error:
         return {}, f"The arguments are not valid JSON ({error}): {text[:500]}"
     if not isinstance(arguments, dict):
@@ -185,12 +186,21 @@ def parse_arguments(given: object) -> tuple[dict[str, Any], str | None]:
 
 
 def sendable(value: Any) -> Any:
-    """Return a JSON value with `?` for lone surrogates, which models write but UTF-8 cannot encode."""
-    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"))
+    """Return a JSON value with `?` for lone surrogates, which models write but UTF-8 cannot encode.
+
+    A number like 1e999, which Python reads as infinite, becomes text.
+    """
+    return json.loads(json.dumps(value, ensure_ascii=False).encode(errors="replace"), parse_constant=str)
 
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is no JSON")
+
+
+def _finite(text: str) -> float:
+    if math.isinf(value := float(text)):
+        raise ValueError(f"{text} is too large for a number")
+    return value
 
 
 def _sum(left: int | None, right: int | None) -> int | None:
