@@ -29,6 +29,7 @@ PROMPT = "Say hello."
         (["--model", "m"], " \n", {"OPENAI_API_KEY": "k"}, "stdin is empty"),
         ([], PROMPT, {}, "--model"),
         (["--model", "m", "--max-steps", "0"], PROMPT, {}, "less than 1"),
+        (["--model", "m", "--temperature", "nan"], PROMPT, {}, "nan is no number"),
     ],
 )
 def test_wrong_use(desk: Any, args: list[str], stdin: str, env: dict[str, str], words: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ def parser(name: str, description: str) -> argparse.ArgumentParser:
     result.add_argument(
         "--max-steps", type=positive, default=50, help="maximum number of model turns (default: 50)"
     )
-    result.add_argument("--temperature", type=float)
+    result.add_argument("--temperature", type=number)
     result.add_argument("--max-tokens", type=positive, help="limit for each answer")
     system = result.add_mutually_exclusive_group()
     system.add_argument("--system", metavar="TEXT", help="system prompt")
@@ -46,6 +47,13 @@ def positive(text: str) -> int:
     value = int(text)
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is less than 1")
+    return value
+
+
+def number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise argparse.ArgumentTypeError(f"{text} is no number")
     return value
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
@@ -125,6 +126,13 @@ def natural(text: str) -> int:
     value = int(text)
     if value < 0:
         raise ValueError("should be at least 0")
+    return value
+
+
+def number(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError("should be a number")
     return value
 
 

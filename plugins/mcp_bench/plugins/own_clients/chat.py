@@ -51,7 +51,7 @@ class Chat(own_client.OwnClient):
     parsers: Mapping[str, Callable[[str], object]] = {
         "provider": own_client.one_of("openai", "anthropic"),
         "max_steps": own_client.positive,
-        "temperature": float,
+        "temperature": own_client.number,
         "max_tokens": own_client.positive,
         "system": str,
         "thinking": lambda text: thinking(text),
