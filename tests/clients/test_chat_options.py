@@ -55,9 +55,11 @@ def test_an_endpoint_of_ones_own_needs_no_key(desk: Any) -> None:
 
 def test_thinking_is_asked_for(desk: Any) -> None:
     with ModelEndpoint([script_from_reference(PROMPT, {"calls": [], "answer": "hello"})]) as endpoint:
-        options = ["--provider", "anthropic", "--base-url", endpoint.anthropic_url, "--thinking", "2048"]
+        options = ["--provider", "anthropic", "--base-url", endpoint.anthropic_url, "--thinking", "9000"]
         assert desk.run("chat", "--model", "m", *options, stdin=PROMPT).code == 0
-        assert endpoint.requests[0].body["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+        body = endpoint.requests[0].body
+    assert body["thinking"] == {"type": "enabled", "budget_tokens": 9000}
+    assert body["max_tokens"] > 9000, "the API refuses a budget that is no less"
 
 
 @pytest.mark.parametrize(

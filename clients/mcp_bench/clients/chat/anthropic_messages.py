@@ -31,7 +31,7 @@ from mcp_bench.clients.chat.provider import (
 from mcp_bench.clients.connection import Outcome
 
 MAX_TOKENS = 8192
-"""The API requires a limit for each answer; all current models accept this one."""
+"""The API requires a limit for each answer; all current models accept this one. It is without thinking."""
 
 LAST_WITH_SAMPLING = "2023-06-01"
 """The API version of 2026-10-21, the SDK's default, refuses any temperature; this one accepts it."""
@@ -54,7 +54,7 @@ class AnthropicMessages:
         self._request: dict[str, Any] = {
             "model": settings.model,
             "messages": self.messages,
-            "max_tokens": settings.max_tokens or MAX_TOKENS,
+            "max_tokens": settings.max_tokens or MAX_TOKENS + _budget(settings.thinking),
             "cache_control": {"type": "ephemeral"},  # each turn reads the earlier turns again
         }
         if tools:
@@ -146,10 +146,15 @@ def _request(block: ToolUseBlock) -> ToolRequest:
     return ToolRequest(block.id, block.name, arguments, problem)
 
 
+def _budget(thinking: str | None) -> int:
+    """Return the tokens for thinking, which must be fewer than those of the answer that they are part of."""
+    return int(thinking) if thinking and thinking != "adaptive" else 0
+
+
 def _thinking(choice: str) -> dict[str, Any]:
     if choice == "adaptive":
         return {"type": "adaptive", "display": "summarized"}
-    return {"type": "enabled", "budget_tokens": int(choice)}
+    return {"type": "enabled", "budget_tokens": _budget(choice)}
 
 
 def _usage(message: Message) -> Usage:
