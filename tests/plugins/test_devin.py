@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mcp_bench.plugins.acp.agent import Acp
@@ -184,9 +184,14 @@ ODD = st.recursive(
         ODD
         | st.builds(dict, source=st.just("agent"), message=ODD, tool_calls=ODD, observation=ODD, metrics=ODD),
         max_size=4,
-    )
+    ),
+    model=ODD,
 )
-def test_reading_survives_whatever_is_left(tmp_path_factory: pytest.TempPathFactory, steps: list) -> None:
-    output = left(tmp_path_factory.mktemp("devin"), {"steps": steps, "agent": {}, "final_metrics": {}})
+@example([{"source": "agent", "model_name": 5}], {})
+def test_reading_survives_whatever_is_left(
+    tmp_path_factory: pytest.TempPathFactory, steps: list, model: Any
+) -> None:
+    document = {"steps": steps, "agent": {"model_name": model}, "final_metrics": {}}
+    output = left(tmp_path_factory.mktemp("devin"), document)
     transcript = Devin().read(output, SERVER)
     assert type(transcript).model_validate_json(transcript.model_dump_json()) == transcript

@@ -35,7 +35,7 @@ def read_session(home: AgentFolder, server: McpServer) -> Session:
         if isinstance(document, dict) and isinstance(document.get("steps"), list):
             names = model_names(server)  # Devin's rules name tools in the same way
             with suppress(*ODD):
-                session.model = document["agent"].get("model_name")
+                add_model(session, document["agent"])
             for step in document["steps"]:
                 with suppress(*ODD):
                     add(session, step, names)
@@ -63,7 +63,7 @@ def add(session: Session, step: Mapping[str, Any], names: Mapping[str, str]) -> 
     for call in step.get("tool_calls") or ():
         name = str(call["function_name"])
         turns.call(str(call["tool_call_id"]), names.get(name, name), dict(call.get("arguments") or {}))
-    session.model = step.get("model_name") or session.model
+    add_model(session, step)
     for result in (step.get("observation") or {}).get("results") or ():
         if result.get("source_call_id") is not None:
             turns.result(str(result["source_call_id"]), text_of(result.get("content")))
@@ -76,6 +76,11 @@ def add(session: Session, step: Mapping[str, Any], names: Mapping[str, str]) -> 
             int(metrics.get("cached_tokens") or 0),
             None if cost is None else float(cost),
         )
+
+
+def add_model(session: Session, source: Mapping[str, Any]) -> None:
+    if name := source.get("model_name"):
+        session.model = str(name)
 
 
 def text_of(content: Any) -> str:
