@@ -28,7 +28,7 @@ from mcp_bench.plugins.own_clients.oracle import NoReferenceError, Oracle
 from mcp_bench.servers.errors import WrongUseError
 from tests.support import DESK_SERVER
 from tests.support.model_endpoint.endpoint import ModelEndpoint
-from tests.support.model_endpoint.fault import Fault
+from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import script_from_reference
 from tests.support.processes.forked import script_command
 
@@ -163,6 +163,54 @@ def test_an_endpoint_that_fails_is_a_fault(run: Run) -> None:
         transcript = run(Chat(), model="m", base_url=endpoint.openai_url, options={"max_retries": "1"})
     assert transcript.fault is not None
     assert transcript.fault.kind == "endpoint_error" and "500" in transcript.fault.detail
+
+
+@pytest.mark.parametrize(
+    ("provider", "failed", "words"),
+    [
+        ("openai", {"status": 429, "headers": {"retry-after-ms": "1"}}, "HTTP 429"),
+        ("anthropic", {"status": 503, "headers": {"retry-after-ms": "1"}}, "HTTP 503"),
+        ("openai", {"cut": 0}, "failed attempts at a request: 1"),
+    ],
+)
+def test_chat_ended_while_it_retries_is_a_fault(
+    tmp_path: Path,
+    request_for: Callable[..., LaunchRequest],
+    provider: str,
+    failed: Mapping[str, Any],
+    words: str,
+) -> None:
+    """As at a timeout: nothing says that the model could not have solved the task."""
+    first, again = Gate(), Gate()
+    with ModelEndpoint(fault=Fault(gate=first, **failed)) as endpoint:
+        url = endpoint.openai_url if provider == "openai" else endpoint.anthropic_url
+        request = request_for(model="m", base_url=url, options={"provider": provider})
+        launch = Chat().prepare(request)
+        env = {"PATH": os.environ["PATH"], "HOME": str(request.home), **launch.env}
+        out = tmp_path / "stdout"
+        with (
+            out.open("wb") as stdout,
+            subprocess.Popen(launch.argv, env=env, stdin=subprocess.PIPE, stdout=stdout) as process,
+        ):
+            assert process.stdin
+            process.stdin.write(launch.stdin)
+            process.stdin.close()
+            assert first.arrived.wait(60)
+            endpoint.fault = Fault(gate=again)
+            first.release.set()
+            assert again.arrived.wait(60)
+            process.kill()
+        again.release.set()
+    fault = Chat().read(AgentOutput(out, out, request.home, request.workdir, -9), request.server).fault
+    assert fault is not None
+    assert (fault.kind, fault.detail) == ("endpoint_error", f"ended while it tried again: {words}")
+
+
+def test_a_request_that_was_retried_is_no_fault(run: Run) -> None:
+    fault = Fault(status=500, headers={"retry-after-ms": "1"}, first=1)
+    with ModelEndpoint([script_from_reference(PROMPT, REFERENCE)], fault=fault) as endpoint:
+        transcript = run(Chat(), model="m", base_url=endpoint.openai_url)
+    assert (transcript.answer, transcript.fault) == ("five", None)
 
 
 def test_chat_passes_its_options_on(request_for: Callable[..., LaunchRequest]) -> None:

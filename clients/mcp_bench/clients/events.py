@@ -2,6 +2,7 @@
 
     {"type": "message", "message": {...}}        OpenAI-style; `arguments` of tool calls are objects
     {"type": "usage", "usage": {...}}            totals so far: the last one counts
+    {"type": "retry", "detail": TEXT}            a request to the model failed, and may be sent again
     {"type": "error", "kind": KIND, "detail": TEXT}
     {"type": "final", "answer": TEXT}            the last line; with "stopped" if a limit ended it
 
@@ -63,6 +64,10 @@ def say_result(call: CalledTool, text: str, *, is_error: bool) -> None:
 
 def say_usage(usage: Mapping[str, int | None]) -> None:
     _write({"type": "usage", "usage": dict(usage)})
+
+
+def say_retry(detail: str) -> None:
+    _write({"type": "retry", "detail": detail})
 
 
 def say_error(kind: ErrorKind, detail: str) -> None:

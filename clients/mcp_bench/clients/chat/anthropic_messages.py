@@ -13,6 +13,7 @@ import anthropic
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from mcp_bench.clients.chat.provider import (
+    HOOKS,
     ODD,
     REQUEST_SECONDS,
     ContextOverflowError,
@@ -48,7 +49,7 @@ class AnthropicMessages:
             base_url=settings.base_url,
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
-            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=settings.trust_env),
+            http_client=anthropic.DefaultAsyncHttpxClient(trust_env=settings.trust_env, event_hooks=HOOKS),
         )
         self.messages: list[dict[str, Any]] = [{"role": "user", "content": prompt}]
         self._request: dict[str, Any] = {

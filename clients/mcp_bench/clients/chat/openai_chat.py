@@ -21,6 +21,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.completion_usage import PromptTokensDetails
 
 from mcp_bench.clients.chat.provider import (
+    HOOKS,
     ODD,
     REQUEST_SECONDS,
     OfferedTool,
@@ -56,7 +57,9 @@ class OpenAIChat:
             base_url=settings.base_url,
             max_retries=settings.max_retries,
             timeout=REQUEST_SECONDS,
-            http_client=openai.DefaultAsyncHttpxClient(verify=TLS, trust_env=settings.trust_env),
+            http_client=openai.DefaultAsyncHttpxClient(
+                verify=TLS, trust_env=settings.trust_env, event_hooks=HOOKS
+            ),
         )
         system = [{"role": "system", "content": settings.system}] if settings.system else []
         self.messages: list[dict[str, Any]] = [*system, {"role": "user", "content": prompt}]

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from mcp_bench.clients.connection import Outcome
-from mcp_bench.clients.events import ClientError, ErrorKind
+from mcp_bench.clients.events import ClientError, ErrorKind, say_retry
 
 REQUEST_SECONDS = 1800.0
 """Timeout for one answer: a local model is slow with a long conversation."""
@@ -140,6 +140,25 @@ OVERFLOW = re.compile(
 """The wordings of endpoints; there is no common code. They are those of `mcp_bench.plugins.output`."""
 RATE = re.compile(r"rate.?limit|tokens per|per (minute|day)|\bTPM\b|quota", re.IGNORECASE)
 """A limit of tokens per minute is not an overflow, whatever its status is."""
+
+RETRIED = (408, 409, 429)
+"""Statuses below 500 after which the SDKs send a request again."""
+
+
+async def _sent(request: Any) -> None:
+    """Report a request that the SDK sends again, such as after a lost connection."""
+    if (before := request.headers.get("x-stainless-retry-count", "0")) != "0":
+        say_retry(f"failed attempts at a request: {before}")
+
+
+async def _answered(response: Any) -> None:
+    """Report a failure at once: the SDK may wait for long, and be ended meanwhile."""
+    if response.status_code in RETRIED or response.status_code >= 500:
+        say_retry(f"HTTP {response.status_code}")
+
+
+HOOKS = {"request": [_sent], "response": [_answered]}
+"""For the SDKs' HTTP clients."""
 
 
 def refusal(status: int, code: str | None, message: str, api_key: str) -> Exception:

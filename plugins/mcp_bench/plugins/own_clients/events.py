@@ -15,12 +15,17 @@ from mcp_bench.recorder.trajectory import Message, Usage
 def read_transcript(stdout: Path) -> Transcript:
     """Return a client's transcript. Lines that are not events are skipped: it may have been killed.
 
-    A failed model endpoint and a wrong command line are faults. A lost MCP server is not: the recording shows
-    what happened on the wire.
+    A failed model endpoint and a wrong command line are faults, and so is an end in the middle of retries. A
+    lost MCP server is not: the recording shows what happened on the wire.
     """
     transcript = Transcript()
+    retrying = ""
     for event in json_lines(stdout):
+        if event.get("type") != "retry":
+            retrying = ""
         match event:
+            case {"type": "retry", "detail": str(detail)}:
+                retrying = retrying or detail
             case {"type": "message", "message": dict(message)}:
                 _add(transcript, message)
             case {"type": "usage", "usage": dict(usage)}:
@@ -33,6 +38,8 @@ def read_transcript(stdout: Path) -> Transcript:
                 transcript.fault = Fault(kind="login_missing", detail=detail)
             case {"type": "error", "kind": "usage", "detail": str(detail)}:
                 transcript.fault = Fault(kind="bad_option", detail=detail)
+    if retrying:
+        transcript.fault = Fault(kind="endpoint_error", detail=f"ended while it tried again: {retrying}")
     return transcript
 
 
