@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.bridge.model_endpoint.look import EndpointDownError, ModelEndpoint, endpoint_of, look
+from mcp_bench.plugins.acp.agent import Acp
 from mcp_bench.plugins.gemini.agent import Gemini
 from mcp_bench.plugins.needs import LoginMissingError, ModelApi
 from mcp_bench.plugins.opencode.agent import OpenCode
@@ -154,3 +155,12 @@ def test_an_address_where_nothing_listens() -> None:
                 look(ModelEndpoint("acp:kimi", url, kind, KEY))
             assert f"{url} cannot be reached: " in str(down.value) and "refused" in str(down.value)
             assert f"mcp-bench doctor acp --base-url {url}" in str(down.value)
+
+
+def test_the_advice_about_an_agent_over_acp_can_be_typed() -> None:
+    options = {"command": "kimi acp"}
+    agent = Acp().for_options(options)
+    endpoint = endpoint_of(agent, "http://127.0.0.1:1/v1", options, {}, {}, None, native=False)
+    assert endpoint is not None
+    with pytest.raises(EndpointDownError, match="mcp-bench doctor acp --agent-command 'kimi acp' --base-url"):
+        look(endpoint)

@@ -8,6 +8,7 @@ is not certain is left to the agent.
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from urllib.parse import urlsplit
 from mcp_bench.bridge.model_endpoint.apis import APIS, message_in, names_in
 from mcp_bench.bridge.model_endpoint.request import NoResponseError, Response, send
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
-from mcp_bench.plugins.contracts import Agent
+from mcp_bench.plugins.contracts import Agent, CoversMany
 from mcp_bench.plugins.needs import PLACEHOLDER, ChoosesApi, LoginMissingError, ModelApi, needs_of
 from mcp_bench.servers.errors import BenchError, WrongUseError, suggestion
 
@@ -46,6 +47,8 @@ class ModelEndpoint:
     """Whether the agent gets the user's HTTPS_PROXY."""
     option: str = "--model"
     """The option that names the model."""
+    command: str = ""
+    """Starts the agent, if its plugin covers many."""
 
     @property
     def address(self) -> str:
@@ -99,7 +102,8 @@ def endpoint_of(
     names = needs.endpoint_login if own is None else own.key_names(options, environ)
     keys = (*names, *needs.endpoint_keys)
     key = next(filter(None, map(launched.get, keys)), None if own is None else PLACEHOLDER)
-    return ModelEndpoint(agent.name, url, api, key, names, model, proxies=native)
+    command = options.get("command", "") if isinstance(agent, CoversMany) else ""
+    return ModelEndpoint(agent.name, url, api, key, names, model, proxies=native, command=command)
 
 
 def look(endpoint: ModelEndpoint) -> None:
@@ -143,7 +147,9 @@ def look(endpoint: ModelEndpoint) -> None:
 
 
 def down(endpoint: ModelEndpoint, error: NoResponseError) -> EndpointDownError:
-    check = f": mcp-bench doctor {endpoint.agent.partition(':')[0]} --base-url {endpoint.address}"
+    command = f" --agent-command {shlex.quote(endpoint.command)}" if endpoint.command else ""
+    name = endpoint.agent.partition(":")[0]
+    check = f": mcp-bench doctor {name}{command} --base-url {endpoint.address}"
     of = "" if endpoint.option == "--model" else f" of {endpoint.agent}"
     return EndpointDownError(
         f"the model endpoint {endpoint.address}{of} cannot be reached: {error}. {NOTHING}. Start it, or "
