@@ -257,6 +257,7 @@ def test_chat_gets_four_variables_and_no_more(request_for: Callable[..., LaunchR
         (Oracle(), {"reference": b"{}", "options": {"drop": "2"}}, "drop=2: should be between 0 and 1"),
         (Oracle(), {"reference": b"{}", "options": {"drop_answer": "maybe"}}, "true or false"),
         (Chat(), {"model": "m", "base_url": "http://x", "options": {"temperature": "nan"}}, "be a number"),
+        (Chat(), {"model": "m", "base_url": "http://x", "options": {"thinking": "9"}}, "provider=anthropic"),
     ],
 )
 def test_options_that_make_no_sense(

@@ -88,7 +88,7 @@ class Chat(own_client.OwnClient):
         """Return the launch with the prompt on stdin.
 
         Raises:
-            WrongUseError: no model is named, no endpoint is known, or an option's value makes no sense.
+            WrongUseError: no model is named, no endpoint is known, or an option makes no sense.
         """
         if request.model is None:
             raise WrongUseError(f"agent {self.name!r} has no model of its own: name one with --model")
@@ -108,6 +108,10 @@ class Chat(own_client.OwnClient):
         flags += own_client.flags(replace(request, options=options), self.parsers)
         flags += [f"--session={request.home / SESSION}"] if request.resumable else []
         api = provider(request.options, env)
+        if "thinking" in options and api != "anthropic":
+            raise WrongUseError(
+                "agent option thinking: only the Anthropic API has it; add provider=anthropic"
+            )
         if request.base_url is not None:  # not in the command line: the proxy's URL has a token in it
             env[f"{api.upper()}_BASE_URL"] = request.base_url
         stdin = request.prompt.encode()
