@@ -57,6 +57,14 @@ def test_the_model_ends_with_a_tool_of_its_own(act: Any) -> None:
     assert result.messages[-1] == {"role": "assistant", "content": "five"}
 
 
+@pytest.mark.parametrize(("given", "answer"), [(None, ""), (True, "true"), ({"é": [0]}, '{"é": [0]}')])
+def test_an_answer_that_is_no_text_becomes_json(desk: Any, given: Any, answer: str) -> None:
+    with ModelEndpoint([Script(PROMPT, (Step((ScriptedCall("finish", {"answer": given}),)),))]) as endpoint:
+        env = {"OPENAI_BASE_URL": endpoint.openai_url}
+        result = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
+    assert result.final == {"type": "final", "answer": answer}
+
+
 def test_an_ending_that_cannot_be_read_is_made_again(desk: Any) -> None:
     bad, good = ScriptedCall("finish", '{"answer": "it is "5""}'), ScriptedCall("finish", {"answer": "five"})
     with ModelEndpoint([Script(PROMPT, (Step((bad,)), Step((good,))))]) as endpoint:

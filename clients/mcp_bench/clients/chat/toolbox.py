@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 import re
 from collections.abc import Sequence
 
@@ -56,8 +57,12 @@ class Toolbox:
 
     def answer(self, requests: Sequence[ToolRequest]) -> str | None:
         """Return the final text if the model calls the tool to finish with, else None."""
-        ends = self.one_action and requests and requests[0].name == FINISH.name and not requests[0].problem
-        return str(requests[0].arguments.get("answer", "")) if ends else None
+        if not (self.one_action and requests and requests[0].name == FINISH.name) or requests[0].problem:
+            return None
+        answer = requests[0].arguments.get("answer", "")
+        if answer is None:
+            return ""
+        return answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
 
     def called(self, request: ToolRequest) -> CalledTool:
         """Return a call with the server's name for the tool, for the events."""
