@@ -184,6 +184,14 @@ def test_the_default_endpoint_uses_the_users_proxy(bench, bin_folder: Path, list
     assert findings(result, "claude-code")["login"]["level"] == "hint"
 
 
+def test_a_proxy_that_sealed_agents_do_not_get_is_a_hint(bench, listener: Listener) -> None:
+    bench.environ["HTTP_PROXY"] = listener.url
+    row = findings(document(bench, "chat", "--base-url", "http://model.example/v1", code=0), "chat")[
+        "endpoint"
+    ]
+    assert (row["level"], "--home native" in row["advice"]) == ("hint", True)
+
+
 def test_the_agents_own_variable_names_the_endpoint(bench, bin_folder: Path, listener: Listener) -> None:
     program(bin_folder, "claude", "echo 2.1.329")
     bench.environ |= {"ANTHROPIC_BASE_URL": listener.url, "ANTHROPIC_API_KEY": KEY}

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
 from mcp_bench.bridge.doctor.finding import Finding, hint, ok, problem
 from mcp_bench.bridge.model_endpoint.request import NoResponseError, send
 from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
@@ -25,4 +28,16 @@ def reach(url: str) -> Finding:
         return hint(
             "endpoint", f"{address} answers with HTTP {status}", "try again later, or ask its operator"
         )
+    if by_proxy(address):
+        return hint(
+            "endpoint",
+            f"{address} answers through your proxy (HTTP {status})",
+            "an agent gets HTTPS_PROXY with --home native only. In a sealed home it asks without a proxy",
+        )
     return ok("endpoint", f"{address} answers (HTTP {status})")
+
+
+def by_proxy(url: str) -> bool:
+    """Return whether the environment names a proxy for a URL."""
+    parts, proxies = urlsplit(url), getproxies()
+    return any(map(proxies.get, (parts.scheme, "all"))) and not proxy_bypass(parts.hostname or "")
