@@ -7,12 +7,14 @@ missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import anthropic
 from anthropic.types import Message, TextBlock, ThinkingBlock, ToolUseBlock
 
 from mcp_bench.clients.chat.provider import (
+    CUT_OFF,
     HOOKS,
     ODD,
     REQUEST_SECONDS,
@@ -102,13 +104,16 @@ class AnthropicMessages:
                 kept = [block for block in kept if isinstance(block, ToolUseBlock)] or kept
             blocks = [sendable(block.model_dump(exclude_none=True)) for block in kept]
             self.messages.append({"role": "assistant", "content": blocks})
+        calls = [_request(block) for block in message.content if isinstance(block, ToolUseBlock)]
+        if calls and message.stop_reason == "max_tokens" and isinstance(message.content[-1], ToolUseBlock):
+            calls[-1] = replace(calls[-1], problem=CUT_OFF)  # its input may lack something
         return Reply(
             text="\n".join(block.text for block in message.content if isinstance(block, TextBlock)) or None,
             reasoning="\n".join(
                 block.thinking for block in message.content if isinstance(block, ThinkingBlock)
             )
             or None,
-            calls=tuple(_request(block) for block in message.content if isinstance(block, ToolUseBlock)),
+            calls=tuple(calls),
             usage=_usage(message),
             stopped=None if message.stop_reason in ("end_turn", "tool_use", None) else message.stop_reason,
         )

@@ -21,6 +21,7 @@ from openai.types.chat import ChatCompletion, ChatCompletionMessage
 from openai.types.completion_usage import PromptTokensDetails
 
 from mcp_bench.clients.chat.provider import (
+    CUT_OFF,
     HOOKS,
     ODD,
     REQUEST_SECONDS,
@@ -113,7 +114,7 @@ class OpenAIChat:
             if isinstance(why, dict) and isinstance(why.get("code"), int):
                 raise refusal(why["code"], None, str(why.get("message")), self._key)
             raise no_answer(why or completion, self._client.base_url)
-        calls = self._add(choice.message)
+        calls = self._add(choice.message, cut_off=choice.finish_reason == "length")
         text, thoughts = texts_of(choice.message.content)
         return Reply(
             text=text or choice.message.refusal or None,
@@ -131,7 +132,7 @@ class OpenAIChat:
     def go_on(self, stored: Sequence[dict[str, Any]]) -> None:
         self.messages[:] = [*stored, self.messages[-1]]
 
-    def _add(self, message: ChatCompletionMessage) -> tuple[ToolRequest, ...]:
+    def _add(self, message: ChatCompletionMessage, *, cut_off: bool) -> tuple[ToolRequest, ...]:
         """Add the model's turn to the conversation unchanged; return its calls."""
         content = message.content
         if content is None and not message.tool_calls:
@@ -148,6 +149,8 @@ class OpenAIChat:
                 call["id"] = f"call_{len(self.messages)}_{number}"
             function = call.get("function") or {}
             arguments, problem = parse_arguments(function.get("arguments"))
+            if cut_off and not function.get("arguments"):
+                problem = CUT_OFF  # other arguments that are cut off are no JSON
             if function and (problem or not isinstance(function.get("arguments"), str)):
                 # many servers parse arguments that come back, and refuse invalid ones
                 function["arguments"] = json.dumps(arguments)

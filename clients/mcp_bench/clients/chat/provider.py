@@ -190,6 +190,9 @@ def count(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
+CUT_OFF = "The answer ended at its limit of tokens, in the middle of this call."
+
+
 def parse_arguments(given: object) -> tuple[dict[str, Any], str | None]:
     """Return a call's arguments, which some servers send as an object, and the problem with them, if any."""
     text = "" if given is None else given if isinstance(given, str) else json.dumps(given)
