@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import tomllib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -101,3 +102,14 @@ def test_sandbox_is_off_inside_another(tmp_path: Path, isolated: bool, mode: str
     )
     Codex().prepare(request)
     assert f'sandbox_mode = "{mode}"' in (tmp_path / ".codex/config.toml").read_text()
+
+
+def test_any_instructions_make_a_valid_configuration(tmp_path: Path) -> None:
+    server, found = McpServer("bench", ("server",), ("add",)), Installation("codex", "1")
+    text = "".join(map(chr, range(0x100))) + "\u2028\U0001f600"
+    request = LaunchRequest(
+        "p", tmp_path, tmp_path, server, found, system=text, environ={"OPENAI_API_KEY": "dummy"}
+    )
+    Codex().prepare(request)
+    written = tomllib.loads((tmp_path / ".codex/config.toml").read_text())
+    assert written["developer_instructions"] == text

@@ -220,4 +220,5 @@ def toml(value: Any) -> str:
         return "{" + ", ".join(f"{toml(key)} = {toml(item)}" for key, item in value.items()) + "}"
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
-    return json.dumps(value, ensure_ascii=False)
+    text = json.dumps(value, ensure_ascii=False)
+    return text.replace("\x7f", "\\u007f")  # JSON allows this one character in a text, and TOML does not
