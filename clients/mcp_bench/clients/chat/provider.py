@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -157,7 +157,7 @@ async def _answered(response: Any) -> None:
         say_retry(f"HTTP {response.status_code}")
 
 
-HOOKS = {"request": [_sent], "response": [_answered]}
+HOOKS: dict[str, list[Callable[..., Any]]] = {"request": [_sent], "response": [_answered]}
 """For the SDKs' HTTP clients."""
 
 
