@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.ablation.start import begun
-from mcp_bench.trainer.folders import fresh, locked, store_settings
+from mcp_bench.trainer.folders import fresh, locked, new_folder, store_settings
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.rl.folder import RLFolder
@@ -28,6 +28,20 @@ def test_commands_that_begin_in_one_second_get_folders_of_their_own(bench_home: 
     assert len({*made}) == 3
     assert {path.parent for path in made} == {bench_home / "loops"}
     assert all(path.is_dir() and path.name.startswith("tiny-cpu-") for path in made)
+
+
+@pytest.mark.parametrize("below", ["file", "file/out"])
+def test_a_folder_that_cannot_be_made_is_named(below: str, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WrongUseError, match=f"cannot make the folder {tmp_path / below}: .*Choose one"):
+        new_folder(tmp_path / below, "loops")
+
+
+def test_a_home_that_cannot_be_written_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "home").write_text("")
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    with pytest.raises(WrongUseError, match=f"cannot make the folder {tmp_path / 'home'}/loops/"):
+        new_folder(None, "loops")
 
 
 def test_a_folder_in_use_is_refused(tmp_path: Path) -> None:

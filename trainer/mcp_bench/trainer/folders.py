@@ -29,13 +29,16 @@ DISK_FULL = ("No space left on device", "Disk quota exceeded", "file write faile
 
 
 def fresh(kind: str, before: str = "") -> Path:
-    """Make a new folder in `$MCP_BENCH_HOME/KIND`, and return it. Its name is the time, after `before`."""
+    """Make a new folder in `$MCP_BENCH_HOME/KIND`, and return it. Its name is the time, after `before`.
+
+    Raises:
+        WrongUseError: it cannot be made.
+    """
     parent, name = home() / kind, f"{before}{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    parent.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         path = parent / (name if number == 1 else f"{name}-{number}")
         try:
-            path.mkdir()
+            make_folder(path, new=True)
         except FileExistsError:  # another command began in the same second
             continue
         return path
@@ -46,12 +49,33 @@ def new_folder(out: Path | None, kind: str) -> Path:
     """Make the folder `out`, or by default a new one in `$MCP_BENCH_HOME/KIND`.
 
     Raises:
-        WrongUseError: the folder is not empty.
+        WrongUseError: the folder is not empty, or cannot be made.
     """
     path = (out or fresh(kind)).absolute()
     refuse_used(path)
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     return path
+
+
+def make_folder(path: Path, *, new: bool = False) -> None:
+    """Make a folder, with those above it, unless it is there.
+
+    Args:
+        path: the folder.
+        new: whether it must not be there.
+
+    Raises:
+        FileExistsError: it is there, and must not be.
+        WrongUseError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=not new)
+    except OSError as error:
+        if new and isinstance(error, FileExistsError):
+            raise
+        raise WrongUseError(
+            f"cannot make the folder {path}: {error.strerror}. Choose one that you may write to"
+        ) from error
 
 
 def refuse_used(out: Path | None) -> None:

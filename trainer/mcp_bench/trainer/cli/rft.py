@@ -45,6 +45,7 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     recipe is what learns: the model that made the attempts, or the one that it was trained from.
     """
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.trainer.folders import make_folder
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.sft import processes
     from mcp_bench.trainer.sft.run_folder import RunFolder
@@ -67,7 +68,7 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
             "each process would export: export once (mcp-bench export --run RUN --out FILE), and train "
             "on several devices with mcp-bench train sft --data FILE"
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent)
     named = [word for name in runs for word in ("--run", name)]
     export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
     try:

@@ -18,7 +18,7 @@ from mcp_bench.bridge.run.left_out import tasks_that_can_run
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load
-from mcp_bench.trainer.folders import locked
+from mcp_bench.trainer.folders import locked, make_folder
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.improve.gate import FEWEST_TASKS, halves
 from mcp_bench.trainer.improve.policy import check_policy
@@ -56,7 +56,7 @@ def begin(
             `task`, the names of tasks or families to choose among.
 
     Raises:
-        WrongUseError: a choice cannot be used, or the folder is not empty.
+        WrongUseError: a choice cannot be used, or the folder is not empty or cannot be made.
         BenchError: the agent cannot record, for a reason that is named.
     """
     _refuse_used(path)
@@ -90,7 +90,7 @@ def begin(
         raise WrongUseError("--set needs --recipe")
     settings = replace(settings, **_tasks(choices))
     _dry_run(settings, harness)
-    path.mkdir(parents=True, exist_ok=True)
+    make_folder(path)
     folder = ImproveFolder(path)
     with locked(folder.path):
         _refuse_used(path)  # another process may have begun meanwhile

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Example, prepare
-from mcp_bench.trainer.folders import Outcome, once
+from mcp_bench.trainer.folders import Outcome, make_folder, once
 from mcp_bench.trainer.inspection.predictions import Predictions, compare
 from mcp_bench.trainer.inspection.weights import Change, changes
 from mcp_bench.trainer.rows import Row, read_rows
@@ -152,7 +152,7 @@ def _accuracy(
     base: Path, model: Path, settings: TrialSettings, out: Path, trained: Sequence[str], report: Report
 ) -> Outcome:
     """Record both models on the same tasks; each is a step with a result file."""
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     _same_question(out / "inspection.json", base, model, settings)
 
     def measured(name: str, folder: Path) -> Outcome:

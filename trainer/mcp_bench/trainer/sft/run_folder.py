@@ -20,7 +20,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Prepared
-from mcp_bench.trainer.folders import refuse_used
+from mcp_bench.trainer.folders import make_folder, refuse_used
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 
 SFT = "sft"
@@ -58,10 +58,10 @@ class RunFolder:
             held_out: files with held-out rows.
 
         Raises:
-            WrongUseError: the folder is not empty.
+            WrongUseError: the folder is not empty, or cannot be made.
         """
         refuse_used(self.path)
-        self.path.mkdir(parents=True, exist_ok=True)
+        make_folder(self.path)
         self.recipe.write_text(recipe_text(recipe))
         content = {
             "method": method,
