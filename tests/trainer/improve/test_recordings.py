@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -109,11 +109,44 @@ def test_what_was_not_finished_was_paid_too(tmp_path: Path) -> None:
     assert used.spent(without=[folder.id])["episodes"] == 5
     with pytest.raises(BudgetSpentError):
         used.check_budget(4)
-    used.check_budget(4, [folder.id])
+    used.check_budget(2)
     tokens = used.spent()["tokens"]
     less = Recordings(ImproveFolder(tmp_path), replace(SETTINGS, budget=Budget(tokens=int(tokens))))
     with pytest.raises(BudgetSpentError, match="tokens are used"):  # also those of what goes on
         less.check_budget(4, [folder.id])
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize("ended", [True, False])
+@pytest.mark.parametrize(("budget", "goes_on"), [(2, False), (3, True)])
+def test_a_recording_that_goes_on_needs_only_the_rest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: bool, budget: int, goes_on: bool
+) -> None:
+    """Of two episodes, one is invalid: it needs one more, whether its recording had come to its end or not."""
+    folder = ImproveFolder(tmp_path)
+    settings = replace(SETTINGS, train=["t", "u"], budget=Budget(episodes=budget, usd=10))
+    folder.store(settings)
+    marker = folder.arm(Arm()) / "train-0.begun"
+    marker.write_text(json.dumps({"before": []}))
+    run, _ = record(
+        [(planned("t"), Episode()), (planned("u"), Episode(partial=None, invalid="world_failed"))]
+    )
+    annotate(run.path, add=[folder.tag(Arm(), "train-0")])
+    used = Recordings(folder, settings)
+    asked: list[Sequence[str]] = []
+    monkeypatch.setattr(recordings_module, "record", lambda _, words, **__: asked.append(words) or run.id)
+    if ended:
+        spent = {"episodes": 2, "tokens": 24, "usd": 6.0, "seconds": 1.0}
+        marker.with_suffix(".json").write_text(json.dumps({"run": run.id, "spent": spent}))
+        used.attempt_invalid(Arm(), "train")
+    elif goes_on:
+        used.of(Arm(), "train")
+    else:
+        with pytest.raises(BudgetSpentError, match="2 of 2 episodes are used, and 1 would be next"):
+            used.of(Arm(), "train")
+    assert len(asked) == goes_on
+    for words in asked:  # of the whole run, also of what it cost before
+        assert step_recordings.given(words, "--max-cost") == ["--max-cost", "10.000000"]
 
 
 def test_an_improvement_made_again_at_the_same_place_has_spent_nothing(tmp_path: Path) -> None:

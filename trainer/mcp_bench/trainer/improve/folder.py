@@ -15,7 +15,7 @@ continues with the first phase without one.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -105,8 +105,12 @@ class ImproveFolder:
         """Return the tag of a run, by which it is found again after a kill."""
         return f"{self.tag_of_all}/{arm}/{what}"
 
-    def spent(self) -> tuple[dict[str, float], set[str]]:
-        """Return what all finished phases used (episodes, tokens, usd and seconds), and their runs."""
+    def spent(self, without: Collection[str] = ()) -> tuple[dict[str, float], set[str]]:
+        """Return what all finished phases used (episodes, tokens, usd and seconds), and their runs.
+
+        Args:
+            without: runs that are left out.
+        """
         total: dict[str, float] = dict.fromkeys(("episodes", "tokens", "usd", "seconds"), 0)
         runs = set[str]()
         for path in sorted(self.path.glob("h*-w*/*.json")) + [
@@ -115,7 +119,9 @@ class ImproveFolder:
             for name in ("proposal.json", "train.json")
         ]:
             done = read_step(path) or {}
-            runs.add(done.get("run", ""))
+            if (run := done.get("run", "")) in without:
+                continue
+            runs.add(run)
             for name, used in done.get("spent", {}).items():
                 total[name] += used
         return total, runs

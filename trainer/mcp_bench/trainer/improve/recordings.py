@@ -159,7 +159,7 @@ class Recordings:
         Args:
             without: runs that are left out.
         """
-        total, known = self._folder.spent()
+        total, known = self._folder.spent(without)
         for path in self.runs():
             if path.name in known or path.name in without:
                 continue
@@ -179,18 +179,18 @@ class Recordings:
         """Return what is left for one more recording.
 
         Args:
-            episodes: of the whole recording.
-            resumed: its run, if it has begun before. The limits that it gets count all of its episodes and
-                cost, those of before, too.
+            episodes: that it will attempt.
+            resumed: its run, if it has begun before. The dollars that it gets are for all of it, with what it
+                has cost before.
 
         Raises:
             BudgetSpentError: nothing is left of something, or not enough for so many episodes.
         """
         budget, spent = self._settings.budget, self.spent()
         others = self.spent(without=resumed) if resumed else spent
-        if budget.episodes is not None and others["episodes"] + episodes > budget.episodes:
+        if budget.episodes is not None and episodes and spent["episodes"] + episodes > budget.episodes:
             raise BudgetSpentError(
-                f"{others['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
+                f"{spent['episodes']} of {budget.episodes} episodes are used, and {episodes} would be next"
             )
         hours = spent["seconds"] / 3600
         for name, most, used in (
@@ -217,7 +217,7 @@ class Recordings:
         repeat = 1 if what in ("train", "probe") else settings.repeats
         tag = self._folder.tag(arm, f"{what}-{number}")
         resumed = [one for one in begun_since(marker) if tag in known_annotations(runs_dir() / one).tags]
-        left = self.check_budget(len(ids[what]) * repeat, resumed).usd
+        left = self.check_budget(_to_attempt(resumed, len(ids[what]) * repeat), resumed).usd
         more = [
             *("--repeat", str(repeat), "--seed", str(settings.seed + SEEDS[what] + number)),
             *("--run-tag", tag),
@@ -275,6 +275,15 @@ def _begin_again(path: Path) -> None:
     """Forget the run of a recording, and the port of its model: the next one is another run."""
     for suffix in (".begun", ".port"):
         path.with_suffix(suffix).unlink(missing_ok=True)
+
+
+def _to_attempt(resumed: Sequence[str], planned: int) -> int:
+    """Return how many of its planned episodes a recording will attempt: those that its run has not done."""
+    if len(resumed) == 1:
+        with suppress(StorageError), RunReader(runs_dir() / resumed[0]) as reader:
+            if (found := reader.summary()) is not None and found.planned:
+                return found.planned - found.done
+    return planned
 
 
 def agent_arguments(agent: str, model: str | None, base_url: str | None) -> list[str]:
