@@ -17,7 +17,7 @@ from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
 from mcp_bench.trainer.folders import locked, new_folder, refuse_used, store_settings, stored_settings
 from mcp_bench.trainer.trial.recipe import trial_recipe
-from mcp_bench.trainer.trial.tasks import check_named, task_ids
+from mcp_bench.trainer.trial.tasks import check_named, stored_name, task_ids
 
 SETTINGS = "ablation.json"
 
@@ -49,7 +49,7 @@ def begin(
     settings = check(AblationSettings, {**choices, **given})
     text = trial_recipe(recipe, overrides)
     dev = task_ids(settings.benchmark, "dev", choices["dev"])  # last: this takes long for many
-    settings = replace(settings, dev=dev)
+    settings = replace(settings, benchmark=stored_name(settings.benchmark), dev=dev)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
     store_settings(folder / SETTINGS, settings)

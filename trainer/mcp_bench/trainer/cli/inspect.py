@@ -114,13 +114,13 @@ def inspect(
     from mcp_bench.trainer.inspection.page import sections, summary
     from mcp_bench.trainer.rows import read_rows
     from mcp_bench.trainer.trial.settings import TrialSettings
-    from mcp_bench.trainer.trial.tasks import task_ids
+    from mcp_bench.trainer.trial.tasks import stored_name, task_ids
 
     settings = None
     if dev is not None:
         settings = TrialSettings(
             recipe="",
-            benchmark=benchmark,
+            benchmark=stored_name(benchmark),
             dev=task_ids(benchmark, "dev", dev),
             jobs=jobs,
             max_tokens=max_tokens,

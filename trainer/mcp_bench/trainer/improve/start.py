@@ -30,7 +30,7 @@ from mcp_bench.trainer.trial.commands import run
 from mcp_bench.trainer.trial.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
 from mcp_bench.trainer.trial.recordings import RAY, refuse_own
-from mcp_bench.trainer.trial.tasks import SPLITS, as_given, task_ids
+from mcp_bench.trainer.trial.tasks import SPLITS, as_given, stored_name, task_ids
 
 GENERATIONS, PATIENCE = 5, 3
 """Of an improvement without candidates."""
@@ -103,7 +103,7 @@ def begin(
 
 
 def _tasks(choices: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the tasks of each split that can run here; those of dev in halves.
+    """Return the benchmark's stored name, and the tasks of each split that can run here; of dev, two halves.
 
     Raises:
         WrongUseError: there are too few of them.
@@ -124,7 +124,7 @@ def _tasks(choices: Mapping[str, Any]) -> dict[str, Any]:
                 f"--dev has {len(ids['dev'])} tasks, of which {len(half)} are for {name}, which needs "
                 f"{FEWEST_TASKS}: name more. Halves are made by a hash of the id"
             )
-    return {**ids, "dev": dev, "confirm": confirm}
+    return {**ids, "dev": dev, "confirm": confirm, "benchmark": stored_name(choices["benchmark"])}
 
 
 def begun(path: Path, changed: Mapping[str, Any]) -> ImproveSettings:

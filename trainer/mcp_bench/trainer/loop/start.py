@@ -17,7 +17,7 @@ from mcp_bench.trainer.preference.train import check_recipe
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
 from mcp_bench.trainer.trial.recordings import refuse_own
-from mcp_bench.trainer.trial.tasks import SPLITS, as_given, task_ids
+from mcp_bench.trainer.trial.tasks import SPLITS, as_given, stored_name, task_ids
 
 
 def begin(
@@ -53,7 +53,7 @@ def begin(
             )
     text = trial_recipe(recipe, overrides)
     tasks: dict[str, Any] = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
-    settings = replace(settings, **tasks)
+    settings = replace(settings, benchmark=stored_name(settings.benchmark), **tasks)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)

@@ -20,7 +20,7 @@ from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.trial.recordings import given, refuse_own
-from mcp_bench.trainer.trial.tasks import check_named, task_ids
+from mcp_bench.trainer.trial.tasks import check_named, stored_name, task_ids
 
 
 def begin(
@@ -49,7 +49,8 @@ def begin(
     benchmark = choices["benchmark"]
     for name in ("tasks", "canaries", "dev"):  # building tasks takes long, so files are looked at before
         check_named(choices[name] or 0, f"--{name}")
-    tasks = {
+    named: dict[str, Any] = {
+        "benchmark": stored_name(benchmark),
         "tasks": task_ids(benchmark, "train", choices["tasks"], option="--tasks"),
         "canaries": (
             task_ids(benchmark, "train", choices["canaries"], option="--canaries")
@@ -58,7 +59,7 @@ def begin(
         ),
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
-    settings = check(RunSettings, {**choices, **tasks, "start": str(folder.absolute()), "teacher": teacher})
+    settings = check(RunSettings, {**choices, **named, "start": str(folder.absolute()), "teacher": teacher})
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made

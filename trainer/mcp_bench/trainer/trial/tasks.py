@@ -15,6 +15,21 @@ from mcp_bench.servers.errors import WrongUseError
 SPLITS = ("train", "dev", "test")
 
 
+def stored_name(benchmark: str) -> str:
+    """Return a benchmark's name as runs store it: that of a folder has the whole path.
+
+    So it is found again from any working directory.
+
+    Raises:
+        UnknownNameError: there is no such benchmark.
+        BenchError: its folder does not fit, or it cannot be loaded.
+    """
+    from mcp_bench.servers.registry import load
+
+    found: Benchmark = load("benchmark", benchmark)
+    return found.name
+
+
 def as_given(choices: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return what stands for the tasks of each split until they are built, which takes long for many.
 
