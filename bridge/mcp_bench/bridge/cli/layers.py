@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import click
 
@@ -38,7 +39,7 @@ def layers(remove: bool, days: float | None, as_json: bool) -> None:
     if days is not None and not remove:
         raise WrongUseError("--unused-for goes with --remove")
     if remove:
-        most = 0 if days is None else kept_layers.most_bytes()
+        most = 0 if days is None else sys.maxsize  # by their age alone
         found = kept_layers.remove(most_bytes=most, unused_days=days or 0)
     else:
         found = kept_layers.kept()
