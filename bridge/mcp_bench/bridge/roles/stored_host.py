@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
-from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.servers.contracts import ChatMessage, ToolSpec
 from mcp_bench.servers.errors import HostError
@@ -39,9 +37,3 @@ class StoredHost:
 
     async def sandbox(self, spec: SandboxSpec) -> Sandbox:
         raise SandboxError("a replay has no sandbox")
-
-
-def stored_host(run: Path, episode: str) -> StoredHost:
-    """Return the host of a recorded episode."""
-    with RunReader(run) as reader:
-        return StoredHost(reader.asked(episode))
