@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.bridge.engines.parallel import PARALLEL, Parallel
+from mcp_bench.recorder.counted import counted
 
 if TYPE_CHECKING:
     from mcp_bench.bridge.matrix.cells import Cell
@@ -91,7 +92,7 @@ def show_run(chosen: Choices, *, as_json: bool, elsewhere: bool = False) -> None
         facts = {**info.model_dump(include=named), "isolation": setup.level.name}
         click.echo(json.dumps({**facts, "episodes": len(tasks), "tasks": tasks}))
         return
-    what = f"{info.agent} {info.agent_version} on {info.benchmark}, {_count(len(info.plan), 'episode')}"
+    what = f"{info.agent} {info.agent_version} on {info.benchmark}, {counted(len(info.plan), 'episode')}"
     click.echo(_sanitized(f"{what}, isolation {setup.level.name}. Nothing was recorded."))
 
 
@@ -134,10 +135,10 @@ def _after(plan: Plan, results: Sequence[CellResult], incomplete: Sequence[CellR
     from mcp_bench.bridge.run.events import SIGNAL
 
     done = len(results) - len(incomplete)
-    yield f"{plan.name}: {done} of {_count(len(results), 'cell')} complete"
+    yield f"{plan.name}: {done} of {counted(len(results), 'cell')} complete"
     for result in incomplete:
         why = "stopped" if result.why == SIGNAL else result.why
-        what = f"{result.planned.cell.name}: {_count(result.left, 'episode')} left"
+        what = f"{result.planned.cell.name}: {counted(result.left, 'episode')} left"
         yield f"  {what} ({why})" if why else f"  {what}"
     if incomplete:
         yield f"Go on with: mcp-bench record --config {shlex.quote(str(plan.path))}"
@@ -149,8 +150,8 @@ def _sums(plan: Plan) -> str:
     left = sum(one.left for one in plan.cells if one.state != "complete")
     states = [one.state for one in plan.cells]
     counts = [f"{states.count(state)} {state}" for state in dict.fromkeys(states)]
-    cells = f"{_count(len(states), 'cell')} ({', '.join(counts)})"
-    return f"{plan.name}: {cells}, {_count(left, 'episode')} to record"
+    cells = f"{counted(len(states), 'cell')} ({', '.join(counts)})"
+    return f"{plan.name}: {cells}, {counted(left, 'episode')} to record"
 
 
 def _state(one: PlannedCell) -> str:
@@ -196,10 +197,6 @@ def _rows(runs: Sequence[str]) -> list[dict[str, Any]]:
     if not runs:
         return []
     return with_accepted(summarise(stored_episodes(run_paths(runs), [], []), [*groups(BY), *CONDITIONS]))
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun if number == 1 else noun + 's'}"
 
 
 def _sanitized(text: str) -> str:

@@ -12,6 +12,7 @@ from rich.progress import track
 
 from mcp_bench.bridge.run.display import SILENCE_SECONDS, is_live
 from mcp_bench.bridge.run.progress import Clock
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
@@ -49,7 +50,7 @@ def tasks_that_can_run(needs: Mapping[str, Iterable[str]]) -> set[str]:
         else:
             kept.add(task)
     for why, tasks in left.items():
-        text = f"{_count(tasks)} that cannot run here: {sanitize_line(why)} ({_names(tasks)})"
+        text = f"{counted(len(tasks), 'task')} that cannot run here: {sanitize_line(why)} ({_names(tasks)})"
         if not kept:
             raise WrongUseError(f"nothing to do: {text}")
         click.echo(f"Left out: {text}", err=True)
@@ -78,7 +79,8 @@ def with_reference(
     if not kept:
         raise WrongUseError(f"benchmark {bench.name!r} has no reference for these tasks: take another agent")
     if lacking:
-        click.echo(f"Left out: {_count(lacking)} without a reference ({_names(sorted(lacking))})", err=True)
+        tasks = f"{counted(len(lacking), 'task')} without a reference"
+        click.echo(f"Left out: {tasks} ({_names(sorted(lacking))})", err=True)
     return kept
 
 
@@ -94,10 +96,6 @@ def _shown(tasks: Sequence[str], clock: Clock) -> Iterator[str]:
             click.echo(f"[{done}/{len(tasks)}] looking for references", err=True)
             last_line = clock()
         yield task
-
-
-def _count(tasks: Collection[str]) -> str:
-    return "1 task" if len(tasks) == 1 else f"{len(tasks)} tasks"
 
 
 def _names(tasks: Collection[str]) -> str:

@@ -26,6 +26,7 @@ from mcp_bench.bridge.run.progress import Progress
 from mcp_bench.bridge.run.retry import Retries
 from mcp_bench.bridge.run.scheduler import run_all
 from mcp_bench.bridge.sandbox.runners.configured import configured
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.isolation_levels import IN_PROCESS
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.runs.run_folder import RunFolder
@@ -98,7 +99,7 @@ def run_to_end(
         else:
             engines.append(ThisProcess(setup, run))
         if total:
-            display.say(f"{run.id}: {title}, {_episodes(total)}, {jobs} at a time")
+            display.say(f"{run.id}: {title}, {counted(total, 'episode')}, {jobs} at a time")
         else:
             display.say(f"{run.id}: {title}, complete: nothing was left to record")
         if processes > 1 and not parallel.ray:
@@ -132,10 +133,10 @@ def run_to_end(
     tainted = run.grades.tainted()
     click.echo(f"{run.id}: {whole}", err=True)
     if whole is not progress and total:
-        count = f"{progress.done} of {_episodes(len(run.info.plan))}"
+        count = f"{progress.done} of {counted(len(run.info.plan), 'episode')}"
         click.echo(f"Recorded now: {count}, {progress}", err=True)
     if tainted:
-        count = f"{len(tainted)} tainted {'episode' if len(tainted) == 1 else 'episodes'}"
+        count = counted(len(tainted), "tainted episode")
         click.echo(f"{count}: the agent looked for its grade. See: mcp-bench show {tainted[0]}", err=True)
     if progress.claims:
         seen = "" if setup.capture else ". With --capture-llm it sees failures of the model endpoint"
@@ -153,10 +154,6 @@ def run_to_end(
         click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
     stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
     return summary(run, progress.done, whole, len(tainted), stopped_by)
-
-
-def _episodes(count: int) -> str:
-    return f"{count} {'episode' if count == 1 else 'episodes'}"
 
 
 def isolation_lines(setup: Setup) -> Iterator[str]:

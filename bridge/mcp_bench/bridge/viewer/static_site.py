@@ -16,6 +16,7 @@ from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render, style
 from mcp_bench.recorder.cli.episode_document import episode_document
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.curation.redaction import redact_texts
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
@@ -101,7 +102,7 @@ class _Site:
             "runs", FileLinks(0), runs=runs, total=len(runs), page=0, size=len(runs), q="", running=[]
         )
         (self._folder / "index.html").write_text(text, "utf-8")
-        written = f"{_counted(self._pages, 'episode')} of {_counted(len(runs), 'run')}"
+        written = f"{counted(self._pages, 'episode')} of {counted(len(runs), 'run')}"
         yield f"{written}: {self._folder / 'index.html'}"
         words = {
             "private": "of private tasks left out",
@@ -110,7 +111,7 @@ class _Site:
         }
         for kind, count in self._left_out.items():
             if count:
-                yield f"{_counted(count, 'episode')} {words[kind]}"
+                yield f"{counted(count, 'episode')} {words[kind]}"
 
     def _episodes(self, path: Path) -> Sequence[StoredEpisode]:
         """Return the episodes that were named, also attempts that were repeated, or all last attempts."""
@@ -192,7 +193,3 @@ class _Site:
         text = render("episode", FileLinks(1), review=None, live=live, **values)
         (self._folder / "episodes" / f"{stored.id}.html").write_text(text, "utf-8")
         self._pages += 1
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}"

@@ -11,6 +11,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 
 MOST_NODES = 400
@@ -97,7 +98,7 @@ class _Tree:
         )
         if depth == 0:
             return inner
-        count = _counted(len(pairs), "field" if is_object else "item")
+        count = counted(len(pairs), "field" if is_object else "item")
         opened = Markup(" open") if len(pairs) <= _OPEN_CHILDREN or depth < 2 else ""
         return Markup("<details{}><summary>{}</summary>{}</details>").format(opened, count, inner)
 
@@ -125,7 +126,7 @@ class _Tree:
             return table
         opened = Markup(" open") if len(rows) <= _OPEN_CHILDREN or depth < 2 else ""
         return Markup("<details{}><summary>{}</summary>{}</details>").format(
-            opened, _counted(len(rows), "item"), table
+            opened, counted(len(rows), "item"), table
         )
 
     def _leaf(self, value: Any) -> Markup:
@@ -136,10 +137,6 @@ class _Tree:
             kind = "long" if len(value) > _SHORT or "\n" in value else "string"
             return Markup('<span class="{}">{}</span>').format(kind, sanitize(value) or "“”")
         return Markup('<span class="{}">{}</span>').format(_kind(value), json.dumps(value))
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}" + ("s" if count != 1 else "")
 
 
 def _columns(rows: list[Any]) -> list[str] | None:

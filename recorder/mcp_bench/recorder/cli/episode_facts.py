@@ -10,6 +10,7 @@ import click
 
 from mcp_bench.recorder.cli.folding import Folding
 from mcp_bench.recorder.cli.model_calls import in_words
+from mcp_bench.recorder.counted import counted
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 DETAIL_LINES = 4
@@ -169,7 +170,7 @@ def _usage(usage: dict[str, Any]) -> str:
 
 def _asked(row: dict[str, Any]) -> str:
     failed = f", {row['failed']} failed" if row["failed"] else ""
-    requests = f"{row['requests']} {'request' if row['requests'] == 1 else 'requests'}{failed}"
+    requests = counted(row["requests"], "request") + failed
     usage = _usage({name: row.get(name) for name in ("input_tokens", "output_tokens", "cost_usd")})
     return ", ".join(filter(None, (f"the {row['role']} {row['model']} {requests}", usage)))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.recordings import labels
 from mcp_bench.recorder.html_report.sections import (
     DIRECTIONS,
@@ -16,7 +17,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.recorder.scores.comparison import FACTS, how_conditions_differ
 

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from mcp_bench.recorder.html_report.sections import Cell, Link, Score, Section, Table, counted
+from mcp_bench.recorder.counted import counted
+from mcp_bench.recorder.html_report.sections import Cell, Link, Score, Section, Table
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.servers.errors import WrongUseError
 

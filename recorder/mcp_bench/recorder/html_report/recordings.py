@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.searches import searched
 from mcp_bench.recorder.html_report.sections import (
     INTERVALS,
@@ -18,7 +19,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import (

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate
 from statistics import fmean
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.sections import (
     Cell,
     Line,
@@ -14,7 +15,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.recorder.runs.reader import StoredEpisode
 

@@ -142,8 +142,3 @@ MOST_ROWS = 20
 DIRECTIONS = {"fail_to_pass": "fail → pass", "pass_to_fail": "pass → fail"}
 """Labels of the two kinds of flips."""
 INTERVALS = "bars: 95 % bootstrap intervals clustered by task"
-
-
-def counted(number: int, word: str) -> str:
-    """Return a number with its noun: `1 task`, `2 tasks`."""
-    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -12,6 +12,7 @@ from rich.table import Table as TerminalTable
 from rich.text import Text
 
 from mcp_bench.recorder.cli.score_table import print_wide
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.page import check, write_page
 from mcp_bench.recorder.html_report.sections import (
     INTERVALS,
@@ -23,7 +24,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.recorder.scores.statistics import Interval
 from mcp_bench.servers.grading import Measure

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 from typing import Any
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.compared import signed
 from mcp_bench.recorder.html_report.recordings import score, score_chart
 from mcp_bench.recorder.html_report.sections import (
@@ -19,7 +20,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.trainer.inspection.inspect import Inspection
 from mcp_bench.trainer.inspection.predictions import Layer, Predictions

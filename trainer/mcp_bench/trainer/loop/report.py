@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.compared import signed
 from mcp_bench.recorder.html_report.recordings import score
 from mcp_bench.recorder.html_report.sections import (
@@ -26,7 +27,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import Outcome

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.html_report.sections import (
     Cell,
     Chart,
@@ -19,7 +20,6 @@ from mcp_bench.recorder.html_report.sections import (
     Score,
     Section,
     Table,
-    counted,
 )
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
