@@ -24,22 +24,21 @@ from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.curation.redaction import redact_episode
-from mcp_bench.recorder.errors import NothingToExportError
-from mcp_bench.recorder.export.summary import Summary
-from mcp_bench.recorder.export.write import (
-    LEFT_OUT,
-    left_out_facts,
-    nothing_to_export,
+from mcp_bench.recorder.export.manifest import (
+    chosen_episodes,
+    left_out_path,
+    manifest_of,
+    manifest_path,
+    put_in_place,
     refuse_to_overwrite,
-    selection_document,
 )
+from mcp_bench.recorder.export.summary import Summary
 from mcp_bench.recorder.files.hashed_file import HashedFile
 from mcp_bench.recorder.files.replacement import Replacement, new_folder, writing
 from mcp_bench.recorder.files.writing import json_line
 from mcp_bench.recorder.formats.inspect import NO_MODEL, Logged, model_usage, moment, sample, summary
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
-from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
 
 ENDING = ".eval"
@@ -72,14 +71,10 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
     """
     if out.suffix != ENDING:
         raise WrongUseError(f"an Inspect log ends in {ENDING}: --out {out.with_suffix(ENDING)}")
-    manifest_path, left_out_path = (out.with_name(out.name + end) for end in (".manifest.json", LEFT_OUT))
-    selection = curation.selection
-    chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
-    if not chosen:
-        raise NothingToExportError(nothing_to_export(curation))
+    chosen = chosen_episodes(curation)
     names = _names(out, {_group(one) for one in chosen})
-    former = _former(manifest_path) if force else []
-    own = [*names.values(), manifest_path, left_out_path]
+    former = _former(manifest_path(out)) if force else []
+    own = [*names.values(), manifest_path(out), left_out_path(out)]
     refuse_to_overwrite(own, force=force)
     files, contents = list[dict[str, Any]](), Summary()
     with (
@@ -103,32 +98,18 @@ def export_logs(out: Path, curation: Curation, *, force: bool = False, command: 
                 for group, log in logs.items():
                     files.append({"name": names[group].name, **log.finish()})
         curation.guard.check()
-        manifest = {
-            "tool": "mcp-bench-kit",
-            "tool_version": version("mcp-bench-kit"),
-            "command": command,
-            "format": "inspect",
-            "data": out.name,
-            "rows": len(contents.episodes),
-            "files": files,
-            "selection": selection_document(curation),
-            "funnel": curation.funnel(),
-            **curation.guard.facts(),
-            "runs": contents.runs,
-            "episodes": contents.episodes,
-            **left_out_facts(curation, left_out_path),
-        }
-        if curation.left_out:
-            beside = replacement.beside(left_out_path)
-            beside.write_text(json.dumps(curation.left_out) + "\n", encoding="utf-8")
+        manifest = manifest_of(
+            out,
+            curation,
+            command=command,
+            form="inspect",
+            data={"rows": len(contents.episodes), "files": files},
+            contents={"runs": contents.runs, "episodes": contents.episodes},
+        )
         refuse_to_overwrite(own, force=force)  # another export may have ended meanwhile
-        last = replacement.beside(manifest_path)
-        last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        replacement.commit(first=[manifest_path])
+        put_in_place(replacement, out, manifest, curation)
         for path in {*former} - {*names.values()}:
             path.unlink(missing_ok=True)
-        if not curation.left_out:
-            left_out_path.unlink(missing_ok=True)
     return manifest
 
 

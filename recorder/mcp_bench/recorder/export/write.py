@@ -5,10 +5,8 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import itertools
-import json
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +14,14 @@ from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.export.card import NAME as CARD
 from mcp_bench.recorder.export.card import card
+from mcp_bench.recorder.export.manifest import (
+    chosen_episodes,
+    left_out_path,
+    manifest_of,
+    manifest_path,
+    put_in_place,
+    refuse_to_overwrite,
+)
 from mcp_bench.recorder.export.rows import Rows
 from mcp_bench.recorder.export.summary import Summary
 from mcp_bench.recorder.files.hashed_file import HashedFile
@@ -24,10 +30,7 @@ from mcp_bench.recorder.files.replacement import Replacement, new_folder, writin
 from mcp_bench.recorder.files.writing import row_encoder, row_writer
 from mcp_bench.recorder.leakage.split_index import Leak
 from mcp_bench.recorder.runs.reader import StoredEpisode
-from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
-
-LEFT_OUT = ".left-out.json"
 
 
 @dataclass(frozen=True)
@@ -83,25 +86,12 @@ def export(
         MissingDependencyError: a package that Parquet or zstd needs is not installed.
         StorageError: the files cannot be written.
     """
-    if str(out) == "-":
-        raise WrongUseError(
-            "--out - does not mean standard output: name a file, the manifest is written beside it"
-        )
-    where = layout(out, compress, shard_size)
-    if where.is_parquet and not rows.columns:
-        raise WrongUseError(
-            f"the format {rows.name} declares no `columns`, whose types Parquet needs. Write JSON "
-            f"lines instead: --out {where.out.with_suffix('.jsonl')}"
-        )
-    manifest_path = where.out.with_name(where.out.name + ".manifest.json")
-    left_out_path = where.out.with_name(where.out.name + LEFT_OUT)
-    card_path = where.folder / CARD
-    own = [where.out, manifest_path, left_out_path, *([card_path] if extras.card else [])]
+    where = _place_of(rows, out, compress, shard_size)
+    own = [where.out, manifest_path(where.out), left_out_path(where.out)]
+    if extras.card:
+        own.append(where.folder / CARD)
     refuse_to_overwrite([*own, *_parts(where)], force=force)
-    selection = curation.selection
-    chosen = curation.choose(undamaged(selection.runs, tags=selection.run_tags))
-    if not chosen:
-        raise NothingToExportError(nothing_to_export(curation))
+    chosen = chosen_episodes(curation)
     count = rows.count(chosen)
     if count is None and shard_size is not None:
         raise WrongUseError(
@@ -110,7 +100,6 @@ def export(
         )
     files = where.files(count or 0)
     summary = Summary()
-
     encode = row_encoder(rows.columns, parquet=where.is_parquet)
 
     def note(episode: StoredEpisode, leak: Leak | None) -> None:
@@ -135,55 +124,52 @@ def export(
             raise NothingToExportError(
                 f"nothing to export: {len(chosen)} episodes have no {rows.name}: {rows.why_none()}"
             )
-        manifest = {
-            "tool": "mcp-bench-kit",
-            "tool_version": version("mcp-bench-kit"),
-            "command": extras.command,
-            "format": rows.name,
-            "data": where.out.name,
-            "sha256": _whole(written),
-            "rows": total,
-            "files": written,
-            "selection": selection_document(curation),
-            "funnel": curation.funnel(),
-            **curation.guard.facts(),
-            **rows.facts(),
-            "counts": summary.counts(),
-            "runs": summary.runs,
-            "episodes": summary.episodes,
-            **left_out_facts(curation, left_out_path),
-        }
-        beside = rows.companions(where, files)
-        if curation.left_out:
-            beside[left_out_path.name] = json.dumps(curation.left_out) + "\n"
+        manifest = manifest_of(
+            where.out,
+            curation,
+            command=extras.command,
+            form=rows.name,
+            data={"sha256": _whole(written), "rows": total, "files": written},
+            contents={
+                **rows.facts(),
+                "counts": summary.counts(),
+                "runs": summary.runs,
+                "episodes": summary.episodes,
+            },
+        )
+        texts = rows.companions(where, files)
         if extras.card:
-            beside[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
-        for name, text in beside.items():
+            texts[CARD] = card(manifest, where, curation.words(), license_id=extras.license_id)
+        for name, text in texts.items():
             replacement.beside(where.folder / name).write_text(text, encoding="utf-8")
         refuse_to_overwrite([*own, *_parts(where)], force=force)  # another export may have ended meanwhile
-        # moved into place before the data, so data always has its manifest
-        last = replacement.beside(manifest_path)
-        last.write_text(json.dumps(manifest, indent=2) + "\n", encoding="utf-8")
-        replacement.commit(first=[manifest_path, *further])
+        put_in_place(replacement, where.out, manifest, curation, further=further)
         _remove_others(where, files)
-        if not curation.left_out:
-            left_out_path.unlink(missing_ok=True)
     return manifest
+
+
+def _place_of(rows: Rows, out: Path, compress: str | None, shard_size: int | None) -> Layout:
+    """Return the files that an export will have.
+
+    Raises:
+        WrongUseError: `out` is `-`; the compression is unknown or does not fit the name; the format has no
+            columns, which Parquet needs.
+    """
+    if str(out) == "-":
+        raise WrongUseError(
+            "--out - does not mean standard output: name a file, the manifest is written beside it"
+        )
+    where = layout(out, compress, shard_size)
+    if where.is_parquet and not rows.columns:
+        raise WrongUseError(
+            f"the format {rows.name} declares no `columns`, whose types Parquet needs. Write JSON "
+            f"lines instead: --out {where.out.with_suffix('.jsonl')}"
+        )
+    return where
 
 
 def _parts(where: Layout) -> list[Path]:
     return [path for path in where.folder.glob("*") if where.is_shard(path.name)]
-
-
-def refuse_to_overwrite(paths: Iterable[Path], *, force: bool) -> None:
-    """Check that an export overwrites no file, unless `force` is set.
-
-    Raises:
-        WrongUseError: one of `paths` exists.
-    """
-    for path in paths:
-        if path.exists() and not force:
-            raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
 
 
 def _write(rows: Rows, where: Layout, path: Path, made: Iterator[Any]) -> dict[str, Any]:
@@ -210,29 +196,3 @@ def _remove_others(where: Layout, files: Sequence[Path]) -> None:
     for path in where.folder.glob("*"):
         if path.name not in written and where.is_data(path.name):
             path.unlink()
-
-
-def left_out_facts(curation: Curation, path: Path) -> dict[str, Any]:
-    """Return for the manifest where the episodes that were left out are named, and each rule in words."""
-    rules = {rule: words for rule, words in curation.words().items() if curation.dropped.get(rule)}
-    return {"rules": rules, "left_out": path.name if curation.left_out else None}
-
-
-def selection_document(curation: Curation) -> dict[str, Any]:
-    """Return the selection for the manifest, with the hash of its tokenizer."""
-    selection = asdict(curation.selection)
-    if curation.selection.tokenizer is not None:
-        selection["tokenizer"] = {
-            "path": str(curation.selection.tokenizer),
-            "sha256": curation.tokenizer_sha256,
-        }
-    return selection
-
-
-def nothing_to_export(curation: Curation) -> str:
-    """Return why no episode is left."""
-    if not curation.rows_in:
-        return "nothing to export: there are no recordings yet. Record some with `mcp-bench record`"
-    words = curation.words()
-    dropped = ", ".join(f"{count} {words[rule]}" for rule, count in curation.dropped.items() if count)
-    return f"nothing to export: of {curation.rows_in} episodes, {dropped}"
