@@ -7,7 +7,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
 
 import anyio
@@ -77,11 +77,8 @@ def run_to_end(
         gc.freeze()  # modules are never collected; looking at them takes a sixth of an episode's CPU time
     resume = go_on or f"mcp-bench record --resume {run.id}{parallel.words()}"
     total = len(run.pending())
-    jobs = parallel.jobs
-    one_at_a_time = setup.one_at_a_time if jobs > 1 else ""
-    slots = sandbox_slots(run) if jobs > 1 and not parallel.ray else sys.maxsize
-    fewer = slots < jobs and not one_at_a_time
-    jobs = 1 if one_at_a_time else min(jobs, slots)
+    slots = sandbox_slots(run) if parallel.jobs > 1 and not parallel.ray else sys.maxsize
+    jobs, why_fewer = jobs_within(parallel.jobs, setup.one_at_a_time, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
     settings = run.info.settings
     retries = Retries(settings.retries or 0, settings.retry_wait or 0)
@@ -104,19 +101,8 @@ def run_to_end(
             display.say(f"{run.id}: {title}, complete: nothing was left to record")
         if processes > 1 and not parallel.ray:
             display.say(f"{processes} referee processes, each with its part of the episodes")
-        for line in isolation_lines(setup):
+        for line in setup_lines(setup, run.info.agent_version, why_fewer):
             display.say(line)
-        for one in setup.roles.models.values():
-            display.say(f"Asked by the worlds: {one}")
-        if one_at_a_time:
-            display.say(f"Running one episode at a time despite --jobs: {one_at_a_time}")
-        if fewer:
-            display.say(f"Running {jobs} at a time despite --jobs: that many slots have the runners")
-        if setup.installation.version != run.info.agent_version:
-            display.say(
-                f"The run started with {setup.agent.name} {run.info.agent_version}, but "
-                f"{setup.installation.version} is installed now. New episodes are stored with that version"
-            )
         stopped = True
         try:
             with canaries_in_place(run):
@@ -126,13 +112,73 @@ def run_to_end(
         finally:
             if stopped:
                 display.say(f"Stopped. Resume with: {resume}")
-    progress, whole = display.progress, display.progress
+    whole = display.progress
     if total < len(run.info.plan):
         with RunReader(run.path) as reader:
             whole = Progress.of(reader.episodes())
     tainted = run.grades.tainted()
+    report_end(setup, run, total, display.progress, whole, tainted)
+    if breaker.cut_short and not stopped:
+        advice = f"Fix the cause, then resume with: {resume}"
+        if spending.limit_reached:
+            advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
+        click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
+    elif display.progress.invalid and not stopped:
+        click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
+    stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
+    return summary(run, display.progress.done, whole, len(tainted), stopped_by)
+
+
+def jobs_within(jobs: int, one_at_a_time: str, slots: int) -> tuple[int, str]:
+    """Return how many episodes run at a time, and a line that says why they are fewer than `jobs`.
+
+    Args:
+        jobs: how many were asked for.
+        one_at_a_time: why there can be one only, if so.
+        slots: how many can have a sandbox.
+    """
+    if jobs > 1 and one_at_a_time:
+        return 1, f"Running one episode at a time despite --jobs: {one_at_a_time}"
+    if slots < jobs:
+        return slots, f"Running {slots} at a time despite --jobs: that many slots have the runners"
+    return jobs, ""
+
+
+def setup_lines(setup: Setup, agent_version: str, why_fewer: str) -> Iterator[str]:
+    """Yield what the operator should know of a run's setup before it begins.
+
+    Args:
+        setup: of its episodes.
+        agent_version: the version that the run started with.
+        why_fewer: the line of `jobs_within`.
+    """
+    yield from isolation_lines(setup)
+    for one in setup.roles.models.values():
+        yield f"Asked by the worlds: {one}"
+    if why_fewer:
+        yield why_fewer
+    if setup.installation.version != agent_version:
+        yield (
+            f"The run started with {setup.agent.name} {agent_version}, but {setup.installation.version} is "
+            "installed now. New episodes are stored with that version"
+        )
+
+
+def report_end(
+    setup: Setup, run: RunFolder, total: int, progress: Progress, whole: Progress, tainted: Sequence[str]
+) -> None:
+    """Print on stderr what came of a run.
+
+    Args:
+        setup: of its episodes.
+        run: the run.
+        total: how many of its episodes were left to record.
+        progress: of these.
+        whole: of all its episodes.
+        tainted: ids of the tainted episodes.
+    """
     click.echo(f"{run.id}: {whole}", err=True)
-    if whole is not progress and total:
+    if 0 < total < len(run.info.plan):
         count = f"{progress.done} of {counted(len(run.info.plan), 'episode')}"
         click.echo(f"Recorded now: {count}, {progress}", err=True)
     if tainted:
@@ -145,15 +191,6 @@ def run_to_end(
             f"referee did not see{seen}",
             err=True,
         )
-    if breaker.cut_short and not stopped:
-        advice = f"Fix the cause, then resume with: {resume}"
-        if spending.limit_reached:
-            advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
-        click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
-    elif progress.invalid and not stopped:
-        click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
-    stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
-    return summary(run, progress.done, whole, len(tainted), stopped_by)
 
 
 def isolation_lines(setup: Setup) -> Iterator[str]:
