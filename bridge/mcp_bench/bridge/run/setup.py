@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -11,13 +11,13 @@ import click
 
 from mcp_bench.bridge.episode.attempt import PluginError, Setup, dry_launch, dry_run, environment
 from mcp_bench.bridge.episode.plan import chosen_tasks, plan, tools_of
-from mcp_bench.bridge.harness.folder import AGENTS, read_harness, stored_harness
+from mcp_bench.bridge.harness.folder import AGENTS, Harness, read_harness, stored_harness
 from mcp_bench.bridge.harness.world import check_fits
 from mcp_bench.bridge.interactive.run import AGENT as INTERACTIVE
 from mcp_bench.bridge.model_endpoint.url import without_secrets
 from mcp_bench.bridge.proxy.recording import AGENT as PROXY
 from mcp_bench.bridge.roles.check import require_models
-from mcp_bench.bridge.roles.models import keep_logins, roles_of, stored_roles
+from mcp_bench.bridge.roles.models import Roles, keep_logins, roles_of, stored_roles
 from mcp_bench.bridge.run.agent_setup import agent_limits, agent_setup, check_agent_fits
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.circuit_breaker import require_cost_reports
@@ -95,40 +95,16 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
         home=choices.home,
         capture=choices.capture_llm,
     )
+    setup = replace(setup, harness=harness)
     agent = setup.agent
     roles = roles_of(asdict(choices), os.environ)
     if choices.max_cost is not None:
         require_cost_reports(agent, roles)
-    settings = RunSettings(
-        timeout=choices.timeout,
-        max_calls=choices.max_calls,
-        max_cost=choices.max_cost,
-        retries=choices.retries,
-        retry_wait=choices.retry_wait,
-        base_url=choices.base_url and without_secrets(choices.base_url),
-        capture_llm=choices.capture_llm,
-        options=options,
-        agent_limits=dict(choices.agent_limits),
-        sandbox=choices.sandbox,
-        durability=choices.durability,
-        own_tools=choices.tools == "all"
-        or choices.home == "native"
-        or not agent.capabilities.builtin_tools_off,
-    )
-    roles.store_in(settings)
-    if choices.base_url is not None and settings.base_url != choices.base_url:
-        settings.endpoint_login = True  # for those who resume the run
-    if harness is not None:
-        settings.harness = harness.stored()
-        setup = replace(setup, harness=harness)
+    settings = stored_choices(choices, setup, options, roles)
     backend, episodes = planned_episodes(choices, elsewhere=elsewhere)
     if isinstance(backend, ForeignServer):
         check_agent_fits(agent, backend)
-        if harness is not None and (harness.skills or harness.descriptions or harness.recalled):
-            raise WrongUseError(
-                f"{harness.name} has skills or tool descriptions, and a server's tools are passed on as they "
-                "are: use a harness of instructions and tips with --server"
-            )
+        refuse_more_than_texts(harness)
         settings.server = list(backend.words)
         setup = replace(setup, server=backend)
     else:
@@ -163,6 +139,52 @@ def checked_run(choices: Choices, *, elsewhere: bool = False) -> tuple[Setup, Ru
         plan=episodes,
     )
     return setup, info
+
+
+def stored_choices(choices: Choices, setup: Setup, options: Mapping[str, str], roles: Roles) -> RunSettings:
+    """Return what a run stores of its choices.
+
+    Args:
+        choices: the options of the command.
+        setup: of the agent, with its harness.
+        options: of the agent, also those that its harness brings.
+        roles: the models that play a role.
+    """
+    settings = RunSettings(
+        timeout=choices.timeout,
+        max_calls=choices.max_calls,
+        max_cost=choices.max_cost,
+        retries=choices.retries,
+        retry_wait=choices.retry_wait,
+        base_url=choices.base_url and without_secrets(choices.base_url),
+        capture_llm=choices.capture_llm,
+        options=dict(options),
+        agent_limits=dict(choices.agent_limits),
+        sandbox=choices.sandbox,
+        durability=choices.durability,
+        own_tools=choices.tools == "all"
+        or choices.home == "native"
+        or not setup.agent.capabilities.builtin_tools_off,
+    )
+    roles.store_in(settings)
+    if choices.base_url is not None and settings.base_url != choices.base_url:
+        settings.endpoint_login = True  # for those who resume the run
+    if setup.harness is not None:
+        settings.harness = setup.harness.stored()
+    return settings
+
+
+def refuse_more_than_texts(harness: Harness | None) -> None:
+    """Refuse a harness with skills or tool descriptions in front of a third-party server.
+
+    Raises:
+        WrongUseError: it has some.
+    """
+    if harness is not None and (harness.skills or harness.descriptions or harness.recalled):
+        raise WrongUseError(
+            f"{harness.name} has skills or tool descriptions, and a server's tools are passed on as they "
+            "are: use a harness of instructions and tips with --server"
+        )
 
 
 def planned_episodes(
@@ -296,7 +318,7 @@ def look_at_endpoint(setup: Setup) -> None:
         look(endpoint)
 
 
-def stored_setup(info: RunInfo, base_url: str | None = None) -> Setup:
+def stored_setup(info: RunInfo, base_url: str | None) -> Setup:
     """Return the setup that a run was started with; `base_url` replaces the stored one.
 
     Raises:
