@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,7 @@ import click
 from mcp_bench.recorder.cli.run_options import run_options, runs_argument
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from mcp_bench.bridge.replay.regrade import Graded, Regraded
     from mcp_bench.bridge.replay.replay import Difference
@@ -101,29 +102,26 @@ def graded(runs: Sequence[str], tags: Sequence[str]) -> tuple[list[Graded], bool
     return found, not damaged
 
 
-def progress(total: int) -> Any:
-    """Return a context manager that shows a progress bar on a terminal and yields its step function."""
-    from contextlib import contextmanager
-
+@contextmanager
+def progress(total: int) -> Iterator[Callable[[], None]]:
+    """Show a progress bar on a terminal; yield its step function."""
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    @contextmanager
-    def bar() -> Any:
-        console = Console(stderr=True)
-        columns = (TextColumn("regrading"), *Progress.get_default_columns()[1:2], MofNCompleteColumn())
-        shown = Progress(
-            *columns,
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=not (sys.stderr.isatty() and console.is_terminal),
-        )
-        with shown:
-            task = shown.add_task("regrading", total=total)
-            yield lambda: shown.advance(task)
+    from mcp_bench.bridge.run.display import is_live
 
-    return bar()
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("regrading"),
+        *Progress.get_default_columns()[1:2],
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+        disable=not is_live(console),
+    ) as shown:
+        task = shown.add_task("regrading", total=total)
+        yield lambda: shown.advance(task)
 
 
 def show(outcome: Regraded) -> None:
