@@ -39,7 +39,10 @@ def hanging(bench, tmp_path: Path) -> Path:
 
 
 def test_a_hanging_plugin_hits_the_time_limit(bench, hanging: Path) -> None:
-    result = json.loads(bench.run("doctor", "hangs", "--timeout", "0.5", "--json", code=1).stdout)
+    bench.environ["FORCE_COLOR"] = "1"  # rich takes a log for a terminal then
+    done = bench.run("doctor", "hangs", "--timeout", "0.5", "--json", code=1)
+    result = json.loads(done.stdout)
+    assert "\x1b" not in done.stderr
     [late] = [row for row in result["findings"] if (row["subject"], row["check"]) == ("hangs", "time")]
     assert late["text"] == "no answer within 0.5 s"
 

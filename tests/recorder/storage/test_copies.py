@@ -367,11 +367,17 @@ def test_manifests_have_a_bound_on_pieces() -> None:
 
 
 def test_the_commands_push_list_and_pull(
-    run: RunFolder, mirror: Callable[[], Path], tmp_path: Path, invoke: Callable[..., Any]
+    run: RunFolder,
+    mirror: Callable[[], Path],
+    tmp_path: Path,
+    invoke: Callable[..., Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     url = str(tmp_path / "shared")
     assert "name the runs to push" in str(invoke(push_command, url).exception)
-    assert invoke(push_command, run.id, url).stdout.startswith(f"pushed {run.id}  ")
+    monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes a log for a terminal then
+    pushed = invoke(push_command, run.id, url)
+    assert (pushed.stdout.startswith(f"pushed {run.id}  "), pushed.stderr) == (True, "")
     mirror()
     assert invoke(pull_command, url, "--list").stdout == f"{run.id}\n"
     (pulled,) = json.loads(invoke(pull_command, url, "--json").stdout)["pulled"]

@@ -108,7 +108,7 @@ def progress(total: int) -> Iterator[Callable[[], None]]:
     from rich.console import Console
     from rich.progress import MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    from mcp_bench.bridge.run.display import is_live
+    from mcp_bench.servers.terminal.live import is_live
 
     console = Console(stderr=True)
     with Progress(

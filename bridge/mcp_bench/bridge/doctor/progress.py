@@ -8,13 +8,15 @@ from typing import Self
 from rich.console import Console
 from rich.markup import escape
 
+from mcp_bench.servers.terminal.live import is_live
+
 
 class Progress:
     """Shows the running checks on stderr, if it is a terminal."""
 
     def __init__(self) -> None:
         console = Console(stderr=True)
-        self._status = console.status("checking") if console.is_terminal else None
+        self._status = console.status("checking") if is_live(console) else None
 
     def show(self, waiting: list[str]) -> None:
         if self._status is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 import time
 from collections.abc import Callable
 from datetime import timedelta
@@ -20,6 +19,7 @@ from rich.text import Text
 from mcp_bench.bridge.episode.episode import Outcome
 from mcp_bench.bridge.run.progress import Clock, Pace, Progress
 from mcp_bench.recorder.records import NORMAL_ENDS, PlannedEpisode
+from mcp_bench.servers.terminal.live import is_live
 from mcp_bench.servers.terminal.sanitize import sanitize
 
 REFRESH_SECONDS = 0.5
@@ -123,12 +123,6 @@ class Display:
             Text(duration(self._clock() - self._started)),
         )
         return Group(head, Text(self.status()))
-
-
-def is_live(console: Console) -> bool:
-    """Return whether stderr is a terminal that shows a status which changes."""
-    # rich treats FORCE_COLOR as a terminal, but a log file must not contain cursor movements
-    return sys.stderr.isatty() and console.is_terminal and not console.is_dumb_terminal
 
 
 def duration(seconds: float) -> str:

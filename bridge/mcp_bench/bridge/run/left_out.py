@@ -10,13 +10,14 @@ import click
 from rich.console import Console
 from rich.progress import track
 
-from mcp_bench.bridge.run.display import SILENCE_SECONDS, is_live
+from mcp_bench.bridge.run.display import SILENCE_SECONDS
 from mcp_bench.bridge.run.progress import Clock
 from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.needs import needed_role, unmet
+from mcp_bench.servers.terminal.live import is_live
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 SHOWN = 3

@@ -103,13 +103,14 @@ def _copy_all(
     from rich.progress import DownloadColumn, Progress, TextColumn, TransferSpeedColumn
 
     from mcp_bench.recorder.storage.copies import OtherCopyError
+    from mcp_bench.servers.terminal.live import is_live
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     results: list[dict[str, Any]] = []
     left: list[dict[str, str]] = []
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), DownloadColumn(), TransferSpeedColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as shown:
+    with Progress(*columns, console=console, transient=True, disable=not is_live(console)) as shown:
         for run in runs:
             bar = shown.add_task(run, total=None)
             try:
