@@ -20,7 +20,7 @@ from mcp_bench.servers.saasworld.engine.fields import (
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource, insert
 from mcp_bench.servers.saasworld.engine.seeder import Seeder
-from mcp_bench.servers.saasworld.engine.state import Record, State
+from mcp_bench.servers.saasworld.engine.state import Record, State, require_status
 
 CURRENCIES = ("USD", "EUR", "GBP", "JPY")
 METHODS = ("card", "bank_transfer", "check")
@@ -157,15 +157,9 @@ CREDITS = Resource(
 )
 
 
-def _in_state(record: Record, what: str, *allowed: str) -> Record:
-    if record["status"] not in allowed:
-        raise ApiError("conflict", f"The {what} is {record['status']}, not {' or '.join(allowed)}.")
-    return record
-
-
 @INVOICES.action("issue", "Issue a draft: it is sent and owed from now on.", ident("invoice"))
 def issue(state: State, args: Arguments) -> dict[str, Any]:
-    invoice = _in_state(state.need("billing.invoices", args["id"]), "invoice", "draft")
+    invoice = require_status(state.need("billing.invoices", args["id"]), "invoice", "draft")
     return state.update("billing.invoices", invoice, status="open")
 
 
@@ -173,7 +167,7 @@ def issue(state: State, args: Arguments) -> dict[str, Any]:
     "void", "Void an invoice: it is not owed any more.", ident("invoice"), prose("reason", "Why.")
 )
 def void(state: State, args: Arguments) -> dict[str, Any]:
-    invoice = _in_state(state.need("billing.invoices", args["id"]), "invoice", "draft", "open")
+    invoice = require_status(state.need("billing.invoices", args["id"]), "invoice", "draft", "open")
     if invoice["amount_paid"] > 0:
         raise ApiError("conflict", "The invoice is partly paid: refund the payment first.")
     return state.update("billing.invoices", invoice, status="void")
@@ -181,7 +175,7 @@ def void(state: State, args: Arguments) -> dict[str, Any]:
 
 @INVOICES.action("write_off", "Give up on an open invoice.", ident("invoice"), prose("reason", "Why."))
 def write_off(state: State, args: Arguments) -> dict[str, Any]:
-    invoice = _in_state(state.need("billing.invoices", args["id"]), "invoice", "open")
+    invoice = require_status(state.need("billing.invoices", args["id"]), "invoice", "open")
     return state.update("billing.invoices", invoice, status="uncollectible")
 
 
@@ -196,7 +190,9 @@ def write_off(state: State, args: Arguments) -> dict[str, Any]:
     path="/payments/record",
 )
 def record(state: State, args: Arguments) -> dict[str, Any]:
-    invoice = _in_state(state.need("billing.invoices", args["invoice_id"], "invoice_id"), "invoice", "open")
+    invoice = require_status(
+        state.need("billing.invoices", args["invoice_id"], "invoice_id"), "invoice", "open"
+    )
     paid = round(invoice["amount_paid"] + args["amount"], 2)
     if paid > invoice["amount"]:
         raise invalid("amount", f"Only {invoice['amount'] - invoice['amount_paid']:.2f} is still owed.")
@@ -226,7 +222,9 @@ def refund(state: State, args: Arguments) -> dict[str, Any]:
     prose("reason", "Why."),
 )
 def cancel(state: State, args: Arguments) -> dict[str, Any]:
-    found = _in_state(state.need("billing.subscriptions", args["id"]), "subscription", "active", "paused")
+    found = require_status(
+        state.need("billing.subscriptions", args["id"]), "subscription", "active", "paused"
+    )
     if args["at_period_end"]:
         return state.update("billing.subscriptions", found, cancel_at_period_end=True)
     return state.update("billing.subscriptions", found, status="cancelled")
@@ -234,13 +232,13 @@ def cancel(state: State, args: Arguments) -> dict[str, Any]:
 
 @SUBSCRIPTIONS.action("pause", "Pause a subscription.", ident("subscription"))
 def pause(state: State, args: Arguments) -> dict[str, Any]:
-    found = _in_state(state.need("billing.subscriptions", args["id"]), "subscription", "active")
+    found = require_status(state.need("billing.subscriptions", args["id"]), "subscription", "active")
     return state.update("billing.subscriptions", found, status="paused")
 
 
 @SUBSCRIPTIONS.action("resume", "Resume a paused subscription.", ident("subscription"))
 def resume(state: State, args: Arguments) -> dict[str, Any]:
-    found = _in_state(state.need("billing.subscriptions", args["id"]), "subscription", "paused")
+    found = require_status(state.need("billing.subscriptions", args["id"]), "subscription", "paused")
     return state.update("billing.subscriptions", found, status="active")
 
 

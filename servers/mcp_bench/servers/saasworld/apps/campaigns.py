@@ -20,7 +20,7 @@ from mcp_bench.servers.saasworld.engine.fields import (
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource
 from mcp_bench.servers.saasworld.engine.seeder import Seeder
-from mcp_bench.servers.saasworld.engine.state import Record, State
+from mcp_bench.servers.saasworld.engine.state import Record, State, require_status
 
 CHANNELS = ("email", "social", "search_ads", "display_ads", "event")
 STATES = ("draft", "scheduled", "active", "paused", "completed")
@@ -91,9 +91,7 @@ POSTS = Resource(
 
 
 def _move(state: State, campaign_id: str, to: str, *allowed: str) -> Record:
-    campaign = state.need("campaigns.campaigns", campaign_id)
-    if campaign["status"] not in allowed:
-        raise ApiError("conflict", f"The campaign is {campaign['status']}, not {' or '.join(allowed)}.")
+    campaign = require_status(state.need("campaigns.campaigns", campaign_id), "campaign", *allowed)
     return state.update("campaigns.campaigns", campaign, status=to)
 
 

@@ -18,7 +18,7 @@ from mcp_bench.servers.saasworld.engine.fields import (
 from mcp_bench.servers.saasworld.engine.operation import Arguments
 from mcp_bench.servers.saasworld.engine.resource import Resource
 from mcp_bench.servers.saasworld.engine.seeder import Seeder
-from mcp_bench.servers.saasworld.engine.state import Record, State
+from mcp_bench.servers.saasworld.engine.state import State, require_status
 
 CURRENCIES = ("USD", "EUR", "GBP", "JPY")
 
@@ -116,15 +116,9 @@ PURCHASES = Resource(
 )
 
 
-def _in_state(record: Record, what: str, *allowed: str) -> Record:
-    if record["status"] not in allowed:
-        raise ApiError("conflict", f"The {what} is {record['status']}, not {' or '.join(allowed)}.")
-    return record
-
-
 @ORDERS.action("cancel", "Cancel an order that has not left.", ident("order"), prose("reason", "Why."))
 def cancel(state: State, args: Arguments) -> dict[str, Any]:
-    order = _in_state(state.need("orders.orders", args["id"]), "order", "placed", "paid")
+    order = require_status(state.need("orders.orders", args["id"]), "order", "placed", "paid")
     return state.update("orders.orders", order, status="cancelled")
 
 
@@ -136,7 +130,7 @@ def cancel(state: State, args: Arguments) -> dict[str, Any]:
     text("tracking", "Tracking number.", required=True),
 )
 def ship(state: State, args: Arguments) -> dict[str, Any]:
-    order = _in_state(state.need("orders.orders", args["id"]), "order", "paid")
+    order = require_status(state.need("orders.orders", args["id"]), "order", "paid")
     product = state.need("orders.products", order["product_id"])
     if product["stock"] < order["quantity"]:
         raise ApiError("conflict", f"Only {product['stock']} in stock.")
@@ -148,13 +142,13 @@ def ship(state: State, args: Arguments) -> dict[str, Any]:
 
 @RETURNS.action("approve", "Approve a return.", ident("return"))
 def approve(state: State, args: Arguments) -> dict[str, Any]:
-    found = _in_state(state.need("orders.returns", args["id"]), "return", "requested")
+    found = require_status(state.need("orders.returns", args["id"]), "return", "requested")
     return state.update("orders.returns", found, status="approved")
 
 
 @RETURNS.action("reject", "Turn a return down.", ident("return"), prose("note", "Why."))
 def reject(state: State, args: Arguments) -> dict[str, Any]:
-    found = _in_state(state.need("orders.returns", args["id"]), "return", "requested")
+    found = require_status(state.need("orders.returns", args["id"]), "return", "requested")
     more = {"note": args["note"]} if "note" in args else {}
     return state.update("orders.returns", found, status="rejected", **more)
 

@@ -163,6 +163,22 @@ class State:
         return {"now": self.timestamp(), "settings": dict(self.settings), "tables": self.tables}
 
 
+def require_status(record: Record, what: str, *allowed: str) -> Record:
+    """Return a record whose `status` allows an action.
+
+    Args:
+        record: the record.
+        what: the noun for it, for the error.
+        allowed: the statuses that do.
+
+    Raises:
+        ApiError: it has another one: `conflict`.
+    """
+    if record["status"] not in allowed:
+        raise ApiError("conflict", f"The {what} is {record['status']}, not {' or '.join(allowed)}.")
+    return record
+
+
 @lru_cache(maxsize=64)
 def iso(seconds: int) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
