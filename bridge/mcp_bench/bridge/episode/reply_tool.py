@@ -28,19 +28,16 @@ from mcp_bench.servers.contracts import (
 )
 from mcp_bench.servers.mcp_server.tool_result import to_mcp
 from mcp_bench.servers.mcp_server.world_session import WorldSession
+from mcp_bench.servers.worlds.object_tool import object_tool
 
-REPLY_TO_USER: Final = ToolSpec(
-    name=REPLY_TOOL,
-    description=(
+REPLY_TO_USER: Final = object_tool(
+    REPLY_TOOL,
+    (
         "Say something to the user, and get what the user says to it. The user reads nothing else of what "
         "you write. Use it for every question and for every report, until the user has left."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {"message": {"type": "string", "description": "What you say to the user."}},
-        "required": ["message"],
-        "additionalProperties": False,
-    },
+    ("message",),
+    message={"type": "string", "description": "What you say to the user."},
 )
 
 

@@ -13,6 +13,7 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from mcp_bench.servers.contracts import ToolResult, ToolSpec
+from mcp_bench.servers.worlds.object_tool import object_tool
 
 RECALL = "recall"
 MOST = 5
@@ -29,22 +30,16 @@ class Recalled:
 
 
 def recall_tool() -> ToolSpec:
-    return ToolSpec(
-        name=RECALL,
-        description="Find solved tasks that resemble yours, with the calls that solved them.",
-        input_schema={
-            "type": "object",
-            "properties": {
-                "words": {"type": "string", "description": "What the task is about."},
-                "limit": {
-                    "type": "integer",
-                    "minimum": 1,
-                    "maximum": MOST,
-                    "description": f"How many (default {USUAL}).",
-                },
-            },
-            "required": ["words"],
-            "additionalProperties": False,
+    return object_tool(
+        RECALL,
+        "Find solved tasks that resemble yours, with the calls that solved them.",
+        ("words",),
+        words={"type": "string", "description": "What the task is about."},
+        limit={
+            "type": "integer",
+            "minimum": 1,
+            "maximum": MOST,
+            "description": f"How many (default {USUAL}).",
         },
     )
 

@@ -17,6 +17,7 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, World
 from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import HasResources, Resource
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.simple import whole_numbers
 
 READ_SKILL = "read_skill"
@@ -89,18 +90,12 @@ def own_tools(harness: Harness) -> list[ToolSpec]:
 
 def read_skill(skills: Mapping[str, Skill]) -> ToolSpec:
     """Return the tool that reads these skills."""
-    return ToolSpec(
-        name=READ_SKILL,
-        description="Read a skill: instructions for one kind of work.",
-        input_schema={
-            "type": "object",
-            "properties": {
-                "name": {"type": "string", "enum": list(skills), "description": "The skill."},
-                "file": {"type": "string", "description": f"A file of the skill (default {SKILL})."},
-            },
-            "required": ["name"],
-            "additionalProperties": False,
-        },
+    return object_tool(
+        READ_SKILL,
+        "Read a skill: instructions for one kind of work.",
+        ("name",),
+        name={"type": "string", "enum": list(skills), "description": "The skill."},
+        file={"type": "string", "description": f"A file of the skill (default {SKILL})."},
     )
 
 

@@ -12,22 +12,18 @@ from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World, World
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.worlds.answer import ANSWER_TAKEN, SUBMIT_ANSWER
+from mcp_bench.servers.worlds.object_tool import object_tool
 
-_NO_ARGUMENTS: Final[dict[str, JSON]] = {"type": "object", "properties": {}, "additionalProperties": False}
-
-NEXT_TASK: Final = ToolSpec(
-    name="next_task",
-    description=(
+NEXT_TASK: Final = object_tool(
+    "next_task",
+    (
         "Start the next task, and get what is to be done. Then work on it with the other tools, hand in "
         "your answer with submit_answer where there is one to give, and call finish_task when you are "
         "done. A task that is still open ends."
     ),
-    input_schema=_NO_ARGUMENTS,
 )
-FINISH_TASK: Final = ToolSpec(
-    name="finish_task",
-    description="Say that you are done with the task. Nothing can be changed any more after that.",
-    input_schema=_NO_ARGUMENTS,
+FINISH_TASK: Final = object_tool(
+    "finish_task", "Say that you are done with the task. Nothing can be changed any more after that."
 )
 CONTROL: Final = frozenset({NEXT_TASK.name, FINISH_TASK.name})
 

@@ -11,7 +11,8 @@ from functools import lru_cache
 from itertools import pairwise
 from random import Random
 
-from mcp_bench.servers.contracts import JSON, Score, ToolSpec
+from mcp_bench.servers.contracts import JSON, Score
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld, play
 
 SIDE = 4
@@ -19,15 +20,11 @@ MOVES = 100
 OPENING = 16
 """Random moves before the game begins. Without them, splits would share first screens."""
 DIRECTIONS = ("left", "right", "up", "down")
-SLIDE = ToolSpec(
-    name="slide",
-    description="Slide all tiles in a direction. Returns the board after a new tile has appeared.",
-    input_schema={
-        "type": "object",
-        "properties": {"direction": {"enum": list(DIRECTIONS)}},
-        "required": ["direction"],
-        "additionalProperties": False,
-    },
+SLIDE = object_tool(
+    "slide",
+    "Slide all tiles in a direction. Returns the board after a new tile has appeared.",
+    ("direction",),
+    direction={"enum": list(DIRECTIONS)},
 )
 RULES = f"""You play 2048 on a board of {SIDE} by {SIDE}. The tool `slide` moves all tiles in one direction.
 Two equal tiles that meet merge into their sum, once per move, and you get the sum in points. After each

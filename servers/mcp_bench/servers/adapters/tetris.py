@@ -11,7 +11,8 @@ from functools import lru_cache
 from itertools import pairwise
 from random import Random
 
-from mcp_bench.servers.contracts import JSON, Score, ToolSpec
+from mcp_bench.servers.contracts import JSON, Score
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.step_world import LOOK, IllegalMoveError, Move, StepBenchmark, StepWorld, play
 
 WIDTH, HEIGHT, PIECES = 10, 20, 30
@@ -51,18 +52,12 @@ def cells(rows: tuple[str, ...]) -> Shape:
 
 
 SHAPES = {name: [cells(rows) for rows in rotations(form)] for name, form in FORMS.items()}
-PLACE = ToolSpec(
-    name="place",
-    description="Let the current piece fall: turned clockwise `rotation` times, its left edge in `column`.",
-    input_schema={
-        "type": "object",
-        "properties": {
-            "rotation": {"type": "integer", "minimum": 0, "maximum": 3},
-            "column": {"type": "integer", "minimum": 0, "maximum": WIDTH - 1},
-        },
-        "required": ["rotation", "column"],
-        "additionalProperties": False,
-    },
+PLACE = object_tool(
+    "place",
+    "Let the current piece fall: turned clockwise `rotation` times, its left edge in `column`.",
+    ("rotation", "column"),
+    rotation={"type": "integer", "minimum": 0, "maximum": 3},
+    column={"type": "integer", "minimum": 0, "maximum": WIDTH - 1},
 )
 PICTURES = "\n\n".join(f"{name}:\n" + "\n".join(form) for name, form in FORMS.items())
 RULES = f"""You play Tetris on {WIDTH} columns and {HEIGHT} rows. The tool `place` turns the current

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from random import Random, SystemRandom
 
-from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.errors import suggestion
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.host import NO_HOST, Host
@@ -19,6 +19,7 @@ from mcp_bench.servers.improve.task_file import ImproveTask
 from mcp_bench.servers.improve.versions import Files, Version, Versions
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.lines import lines_of
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.simple import SimpleWorld, whole_numbers
 
 SHOWN_CHARACTERS = 30_000
@@ -26,23 +27,16 @@ OF_THE_MACHINE = ("timeout", "over_limit")
 """Classes of crashes that a busy machine can cause, too: the same files can be run again."""
 
 
-def _tool(name: str, description: str, required: Sequence[str] = (), **properties: JSON) -> ToolSpec:
-    schema: dict[str, JSON] = {"type": "object", "properties": properties, "additionalProperties": False}
-    if required:
-        schema["required"] = list(required)
-    return ToolSpec(name=name, description=description, input_schema=schema)
-
-
 _PATH: JSON = {"type": "string", "description": "Name of a file of the target."}
 _VERSION: JSON = {"type": "integer", "minimum": 0, "description": "Number of a version; 0 is the baseline."}
-READ = _tool(
+READ = object_tool(
     "read",
     "Read a file of the target, or list its files.",
     path=_PATH,
     first={"type": "integer", "minimum": 1, "description": "First line. Default: 1."},
     lines={"type": "integer", "minimum": 1, "description": "Number of lines. Default: all."},
 )
-EDIT = _tool(
+EDIT = object_tool(
     "edit",
     "Replace a text in a file. It must be there exactly once.",
     ("path", "old", "new"),
@@ -50,22 +44,24 @@ EDIT = _tool(
     old={"type": "string", "minLength": 1},
     new={"type": "string"},
 )
-WRITE = _tool("write", "Write a whole file.", ("path", "text"), path=_PATH, text={"type": "string"})
-RUN = _tool(
+WRITE = object_tool("write", "Write a whole file.", ("path", "text"), path=_PATH, text={"type": "string"})
+RUN = object_tool(
     "run",
     "Run the experiment with the files as they are. Returns the metric with its 95 % interval, compared with "
     "the baseline on the same items. Where processor time is measured, running the same files again makes "
     "the interval narrower.",
     note={"type": "string", "description": "What was changed, for the history."},
 )
-HISTORY = _tool(
+HISTORY = object_tool(
     "history",
     "List the versions that were run, with what came back.",
     order={"type": "string", "enum": ["newest", "best"], "description": "Default: newest."},
     limit={"type": "integer", "minimum": 1, "description": "Default: 10."},
 )
-RESTORE = _tool("restore", "Go back to the files of an earlier version.", ("version",), version=_VERSION)
-SUBMIT = _tool(
+RESTORE = object_tool(
+    "restore", "Go back to the files of an earlier version.", ("version",), version=_VERSION
+)
+SUBMIT = object_tool(
     "submit",
     "End the attempt with a version. It is measured again on other data. Default: the files as they are.",
     version=_VERSION,

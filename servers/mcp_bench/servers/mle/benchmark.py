@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from hashlib import sha256
 
-from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult, ToolSpec
+from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult
 from mcp_bench.servers.errors import SandboxError, SandboxLostError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, partial_credit
 from mcp_bench.servers.host import NO_HOST, Host
@@ -15,6 +15,7 @@ from mcp_bench.servers.mle.submission import MOST_BYTES, SubmissionError, parsed
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
 from mcp_bench.servers.secret import PRIVATE, made_secret, read_secret
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.shell_world import BASH, ShellWorld
 from mcp_bench.servers.worlds.simple import SimpleBenchmark
 
@@ -28,10 +29,9 @@ PROMPT = """\
 with id and the same columns but for {target}. Write your predictions into {file}: the header `id,{target}`,
 then a line for each row of test.csv. They are scored by {metric} ({better} is better) against labels that are
 not on this machine. Medals: {medals}. Reach gold. Only Python's standard library is there."""
-CHECK = ToolSpec(
-    name="check_submission",
-    description="Say whether /work/submission.csv has the right form. It does not say how good it is.",
-    input_schema={"type": "object", "properties": {}, "additionalProperties": False},
+CHECK = object_tool(
+    "check_submission",
+    "Say whether /work/submission.csv has the right form. It does not say how good it is.",
 )
 
 

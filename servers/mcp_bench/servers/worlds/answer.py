@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from mcp_bench.servers.contracts import ToolResult, ToolSpec
+from mcp_bench.servers.contracts import ToolResult
+from mcp_bench.servers.worlds.object_tool import object_tool
 
-SUBMIT_ANSWER: Final = ToolSpec(
-    name="submit_answer",
-    description=(
+SUBMIT_ANSWER: Final = object_tool(
+    "submit_answer",
+    (
         "Hand in your final answer to the user: what you found out, or a short report of what you did. "
         "Use it as your last step; a later answer replaces an earlier one. "
         "Without it, your last message is taken as the answer."
     ),
-    input_schema={
-        "type": "object",
-        "properties": {"answer": {"type": "string", "description": "The whole text of the answer."}},
-        "required": ["answer"],
-        "additionalProperties": False,
-    },
+    ("answer",),
+    answer={"type": "string", "description": "The whole text of the answer."},
 )
 
 ANSWER_TAKEN: Final = ToolResult(text="The answer was handed in.")

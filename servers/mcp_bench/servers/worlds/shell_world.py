@@ -13,6 +13,7 @@ from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.progress import report_progress
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.lines import lines_of
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.simple import SimpleWorld, whole_numbers
 
 MOST_SECONDS = 600
@@ -20,26 +21,12 @@ SHOWN_BYTES = 30_000
 """Of a command's output, and of a file that is read."""
 
 
-def _tool(name: str, description: str, required: int, **properties: JSON) -> ToolSpec:
-    names: list[JSON] = list(properties)
-    return ToolSpec(
-        name=name,
-        description=description,
-        input_schema={
-            "type": "object",
-            "properties": properties,
-            "required": names[:required],
-            "additionalProperties": False,
-        },
-    )
-
-
 _PATH: JSON = {"type": "string", "description": "Path; a relative one begins at the working folder."}
-BASH = _tool(
+BASH = object_tool(
     "bash",
     "Run a command in a shell, which keeps its folder and variables between calls. There is no terminal and "
     "no network.",
-    1,
+    ("command",),
     command={"type": "string"},
     seconds={
         "type": "integer",
@@ -48,21 +35,25 @@ BASH = _tool(
         "description": "Time limit. Default: 60.",
     },
 )
-READ_FILE = _tool(
+READ_FILE = object_tool(
     "read_file",
     "Read a text file, or some of its lines.",
-    1,
+    ("path",),
     path=_PATH,
     first={"type": "integer", "minimum": 1, "description": "First line. Default: 1."},
     lines={"type": "integer", "minimum": 1, "description": "Number of lines. Default: all."},
 )
-WRITE_FILE = _tool(
-    "write_file", "Write a text file, and the folders above it.", 2, path=_PATH, text={"type": "string"}
+WRITE_FILE = object_tool(
+    "write_file",
+    "Write a text file, and the folders above it.",
+    ("path", "text"),
+    path=_PATH,
+    text={"type": "string"},
 )
-EDIT_FILE = _tool(
+EDIT_FILE = object_tool(
     "edit_file",
     "Replace a text in a file. It must be there exactly once.",
-    3,
+    ("path", "old", "new"),
     path=_PATH,
     old={"type": "string", "minLength": 1},
     new={"type": "string"},

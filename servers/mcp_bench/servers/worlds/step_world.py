@@ -16,39 +16,25 @@ from mcp_bench.servers.contracts import JSON, Reference, Task, ToolCall, ToolRes
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult, Grade, Score, share_of_par
 from mcp_bench.servers.secret import PRIVATE, made_secret, private_seed
+from mcp_bench.servers.worlds.object_tool import object_tool
 from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld, whole_numbers
 
 Move = dict[str, JSON]
 """The arguments of a world's move tool."""
 
-LOOK = ToolSpec(
-    name="look",
-    description="Show the current state of the game again. This is not a move.",
-    input_schema={"type": "object", "properties": {}, "additionalProperties": False},
-)
+LOOK = object_tool("look", "Show the current state of the game again. This is not a move.")
 
 
 def act_tool(actions: Sequence[str]) -> ToolSpec:
     """Return the tool of a game whose moves are a few words: `act` with one of them as `action`."""
-    return _action_tool("act", "Make a move. Returns what you see then.", {"enum": list(actions)})
+    return object_tool(
+        "act", "Make a move. Returns what you see then.", ("action",), action={"enum": list(actions)}
+    )
 
 
 def text_tool(name: str, description: str) -> ToolSpec:
     """Return the tool of a game whose moves are any text: `action` has up to 200 characters."""
-    return _action_tool(name, description, {"type": "string", "maxLength": 200})
-
-
-def _action_tool(name: str, description: str, action: JSON) -> ToolSpec:
-    return ToolSpec(
-        name=name,
-        description=description,
-        input_schema={
-            "type": "object",
-            "properties": {"action": action},
-            "required": ["action"],
-            "additionalProperties": False,
-        },
-    )
+    return object_tool(name, description, ("action",), action={"type": "string", "maxLength": 200})
 
 
 OVER = "The game is over."
