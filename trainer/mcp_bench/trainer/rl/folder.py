@@ -26,6 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import store_settings, stored_settings
 from mcp_bench.trainer.methods import Learning
+from mcp_bench.trainer.sft.checkpoints import number
 
 KEPT = 2
 """Checkpoints that are kept."""
@@ -97,14 +98,18 @@ class RLFolder:
 
     def last_checkpoint(self) -> Path | None:
         """Return the newest complete checkpoint."""
-        found = sorted(self.checkpoints.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
+        found = self._checkpoints()
         return found[-1] if found else None
 
     @property
     def last_step(self) -> int:
         """The step of the newest complete checkpoint; 0 without one."""
         found = self.last_checkpoint()
-        return int(found.name.partition("-")[2]) if found else 0
+        return number(found) if found else 0
+
+    def _checkpoints(self) -> list[Path]:
+        """Return the complete checkpoints, the oldest first."""
+        return sorted(self.checkpoints.glob("step-*"), key=number)
 
     def new_checkpoint(self, step: int) -> Path:
         """Return a folder to fill and pass to `keep`."""
@@ -118,8 +123,7 @@ class RLFolder:
         final = self.checkpoints / f"step-{step}"
         shutil.rmtree(final, ignore_errors=True)
         made.rename(final)
-        listed = sorted(self.checkpoints.glob("step-*"), key=lambda path: int(path.name.partition("-")[2]))
-        for old in listed[:-KEPT]:
+        for old in self._checkpoints()[:-KEPT]:
             shutil.rmtree(old)
         return final
 
