@@ -6,12 +6,15 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from mcp_bench.bridge.cli.options import judge_options, splits_option
 from mcp_bench.recorder.cli.run_options import run_options
+
+if TYPE_CHECKING:
+    from mcp_bench.bridge.memory.best_of import Choice, Measured
 
 EPILOG = """\b
 Examples:
@@ -63,7 +66,7 @@ def best_of(
 
     import anyio
 
-    from mcp_bench.bridge.memory.best_of import Choice, Measured, by_agreement, by_judge, measure, read_tries
+    from mcp_bench.bridge.memory.best_of import by_agreement, by_judge, measure, read_tries
     from mcp_bench.bridge.memory.edit import writing
     from mcp_bench.bridge.memory.judge import Judge, answers_kept, asked_lines, judge_of
     from mcp_bench.bridge.roles.models import Roles
@@ -84,18 +87,9 @@ def best_of(
             return chosen, measure(chosen, model, useless), asked_lines(model.asked)
 
     def write(choices: Sequence[Choice], asked: str) -> None:
-        lines = [
-            {
-                "task": one.tries[0].attempt.task,
-                "chosen": one.tries[one.chosen].attempt.episode.id,
-                "agreed": one.agreed,
-                "attempts": [of.attempt.episode.id for of in one.tries],
-            }
-            for one in choices
-        ]
         if out is not None:
             with writing(out):
-                write_atomic(out, "".join(json.dumps(line) + "\n" for line in lines) + asked)
+                write_atomic(out, "".join(map(line_of, choices)) + asked)
 
     if roles is None:
         choices = [by_agreement(one) for one in tries]
@@ -107,7 +101,29 @@ def best_of(
             write(choices, asked)
     if as_json:
         click.echo(json.dumps({**asdict(found), "tasks_with_fewer": fewer}))
-        return
+    else:
+        show(found, fewer, judged=roles is not None)
+
+
+def line_of(choice: Choice) -> str:
+    """Return what was chosen at a task as a line of JSON."""
+    document = {
+        "task": choice.tries[0].attempt.task,
+        "chosen": choice.tries[choice.chosen].attempt.episode.id,
+        "agreed": choice.agreed,
+        "attempts": [one.attempt.episode.id for one in choice.tries],
+    }
+    return json.dumps(document) + "\n"
+
+
+def show(found: Measured, fewer: int, *, judged: bool) -> None:
+    """Print what the choices are worth.
+
+    Args:
+        found: the figures.
+        fewer: how many tasks had fewer attempts.
+        judged: whether a model chose.
+    """
     spread = f" [{found.gain[0]:+.3f}, {found.gain[1]:+.3f}]" if found.gain else ""
     of = f"{found.tasks} tasks" + (f" in {found.groups} groups" if found.groups > found.tasks else "")
     click.echo(f"{of}, {found.n} attempts each" + (f"; {fewer} had fewer" if fewer else ""))
@@ -118,7 +134,7 @@ def best_of(
     else:
         all_of_them = found.n * found.tokens_one + found.tokens_judge
         click.echo(f"tokens for a task: one attempt {found.tokens_one:,.0f}, chosen {all_of_them:,.0f}")
-    if roles is not None:
+    if judged:
         click.echo(
             f"the judge: {found.tokens_judge:,.0f} tokens for a task, ${found.usd_judge:.4f} in all; "
             f"{found.useless} of its answers chose nothing"
