@@ -73,21 +73,7 @@ def begin(
     refuse_own(settings.record_options, "improve", OURS)
     for one in (*candidates, *([harness] if harness is not None else [])):
         read_harness(one)
-    if settings.recipe:
-        if settings.rl_steps:
-            overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
-        loaded = load_recipe(settings.recipe, overrides)[1]
-        if loaded.model.base is None:
-            raise WrongUseError(
-                f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
-            )
-        if settings.rl_steps:
-            from mcp_bench.trainer.rl.start import check_learning  # it imports torch, for seconds
-
-            check_learning(loaded, "grpo", settings.record_options)
-    recipe = trial_recipe(settings.recipe, overrides) if settings.recipe else None
-    if recipe is None and overrides:
-        raise WrongUseError("--set needs --recipe")
+    recipe = _recipe(settings, overrides)
     settings = replace(settings, **_tasks(choices))
     _dry_run(settings, harness)
     make_folder(path)
@@ -100,6 +86,30 @@ def begin(
         if harness is not None:
             write_texts(folder.harness(0), texts_of(harness))
         folder.store(settings)  # last: without it, there is no improvement
+
+
+def _recipe(settings: ImproveSettings, overrides: Sequence[str]) -> str | None:
+    """Return the text of the recipe with its overrides, or None: no weights are trained.
+
+    Raises:
+        WrongUseError: there are overrides of no recipe, or the recipe cannot be used.
+    """
+    if not settings.recipe:
+        if overrides:
+            raise WrongUseError("--set needs --recipe")
+        return None
+    if settings.rl_steps:
+        overrides = as_measured(overrides, constrain_calls=settings.constrain_calls)
+    loaded = load_recipe(settings.recipe, overrides)[1]
+    if loaded.model.base is None:
+        raise WrongUseError(
+            f"--recipe {settings.recipe} names no model to start from: --set model.base=FOLDER"
+        )
+    if settings.rl_steps:
+        from mcp_bench.trainer.rl.start import check_learning  # it imports torch, for seconds
+
+        check_learning(loaded, "grpo", settings.record_options)
+    return trial_recipe(settings.recipe, overrides)
 
 
 def _tasks(choices: Mapping[str, Any]) -> dict[str, Any]:
