@@ -287,9 +287,10 @@ def _command(out: Path) -> str:
 def _pushed(repository: str, manifest: dict[str, Any], where: Layout) -> str:
     from mcp_bench.recorder.export.card import NAME
     from mcp_bench.recorder.export.hub import push
+    from mcp_bench.recorder.export.manifest import manifest_path
 
     files = [file["name"] for file in manifest["files"]]
     files += manifest.get("images", {}).get("files", [])
-    names = [*files, f"{where.out.name}.manifest.json", NAME]
+    names = [*files, manifest_path(where.out).name, NAME]
     message = f"{manifest['rows']} rows of mcp-bench recordings"
     return push(repository, where.folder, names, message, of_data=where.is_data)
