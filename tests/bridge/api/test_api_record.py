@@ -35,6 +35,7 @@ from mcp_bench.api import (
 from mcp_bench.bridge.process.descendants import own_children
 from mcp_bench.recorder.runs.lock import is_being_written
 from tests.bridge.api.conftest import Hanging
+from tests.support.processes.process_table import alive
 
 pytestmark = pytest.mark.system
 
@@ -48,13 +49,6 @@ record("script", "notebook", agent_options={"file": sys.argv[1]})
 
 URL = "http://127.0.0.1:1/v1?key=sentinel-of-the-url"
 """An endpoint with a login, which is not stored."""
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 def state() -> dict[str, Any]:

@@ -17,6 +17,7 @@ from mcp_bench.bridge.engines.referee import Referee, RefereeError
 from mcp_bench.bridge.engines.referees import Referees
 from mcp_bench.bridge.run.choices import Choices
 from mcp_bench.bridge.run.setup import start_run
+from tests.support.processes.process_table import ancestors
 from tests.support.recorded import run_info
 
 pytestmark = pytest.mark.system
@@ -54,10 +55,9 @@ def start(bench: Any, option: str) -> Any:
 
 def referee_of(agent: int) -> int:
     """Return the process id of the referee process above an agent."""
-    pid = agent
-    while b"bridge.run.referee" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-        pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-    return pid
+    return next(
+        pid for pid in ancestors(agent) if b"bridge.run.referee" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    )
 
 
 def attempts(bench: Any) -> list[tuple[str, int, str | None]]:

@@ -16,6 +16,7 @@ from mcp.client import Client
 
 from mcp_bench.bridge.interactive.control import PROTOCOL
 from tests.bridge.interactive.conftest import wait_until_ended
+from tests.support.processes.process_table import ancestors
 from tests.support.task_folders import harbor_task
 
 pytestmark = pytest.mark.system
@@ -30,14 +31,6 @@ def text(result) -> str:
 
 def status(bench) -> dict:
     return json.loads(bench.run("status", "--json").stdout)
-
-
-def ancestors(pid: int) -> set[int]:
-    found = set()
-    while pid > 1:
-        pid = int(Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[1])
-        found.add(pid)
-    return found
 
 
 @pytest.mark.anyio

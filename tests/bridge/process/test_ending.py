@@ -14,7 +14,8 @@ from mcp_bench.bridge.process import agent as agent_module
 from mcp_bench.bridge.process.agent import AgentProcess, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.servers.remote.process import WorkerProcess
-from tests.bridge.process.test_supervisor import alive, first_line, python
+from tests.bridge.process.test_supervisor import first_line, python
+from tests.support.processes.process_table import alive
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 

@@ -11,6 +11,7 @@ from mcp_bench.bridge.isolation.level import Confinement, rules
 from mcp_bench.bridge.process.agent import LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.peer import Peer, ancestors
+from tests.support.processes.process_table import alive
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
@@ -38,14 +39,6 @@ signal.pause()
 
 def python(source: str) -> list[str]:
     return [sys.executable, "-c", source]
-
-
-def alive(pid: int) -> bool:
-    """Return whether a process runs; a zombie does not."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 async def first_line(path: Path) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes.process_table import alive
+
 pytestmark = pytest.mark.system
 
 Write = Callable[[str], str]
@@ -38,13 +40,6 @@ def hanging(script: Write, tmp_path: Path) -> tuple[str, Path, Path]:
 
 def start(bench, option: str):
     return bench.start("record", "--agent", "script", "--benchmark", "notebook", "--agent-option", option)
-
-
-def alive(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()[0] != b"Z"
-    except OSError:
-        return False
 
 
 def finish(bench, flag: Path) -> None:
