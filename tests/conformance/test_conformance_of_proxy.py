@@ -42,10 +42,7 @@ def test_the_proxy_changes_no_check(revision: str, start: Start, tmp_path: Path,
     assert differing == []
     recorded = frames(bench_home)
     client, server, broken = (Counter(messages) for messages in logged_messages(log))
-    assert not client - recorded["client"], "messages that passed the proxy unrecorded"
-    # the suite soon ends its subscriptions: on a busy machine before the server has read them
-    unread = recorded["client"] - client
-    assert {json.loads(message)["method"] for message in unread} <= {"subscriptions/listen"}
+    assert recorded["client"] == client
     unrecorded = server - recorded["server"]
     # the suite reads only the status of some answers and disconnects, so those never passed
     passed = [message for message in unrecorded if not abandoned(json.loads(message))]
