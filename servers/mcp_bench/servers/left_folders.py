@@ -1,8 +1,8 @@
-"""Folders in the temporary directory that killed processes left.
+"""Folders that a process holds, and those in the temporary directory that killed processes left.
 
 The owner of a folder holds a lock on it (flock(2)), which the kernel releases when that process ends for any
-reason. The next start removes the folders of this user that nobody holds. Standard library only: this code
-also runs on other machines.
+reason. The next start removes the temporary folders of this user that nobody holds. Standard library only:
+this code also runs on other machines.
 
 A kind of folder that had no lock in earlier versions has another prefix now: one of theirs can be in use.
 """
@@ -29,6 +29,29 @@ def lock(folder: Path) -> int:
     held = os.open(folder, FLAGS)
     fcntl.flock(held, fcntl.LOCK_EX)
     return held
+
+
+class HeldError(Exception):
+    """Another process holds a folder."""
+
+
+@contextmanager
+def alone_in(folder: Path) -> Iterator[None]:
+    """Keep other processes that ask in this way out of a folder, which may be reached by a link.
+
+    Raises:
+        HeldError: one of them is in it.
+        OSError: it cannot be opened.
+    """
+    held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise HeldError(str(folder)) from error
+        yield
+    finally:
+        os.close(held)
 
 
 def left(prefix: str, parent: Path | None = None, owners: Container[int] = ()) -> Iterator[tuple[Path, int]]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,6 +17,7 @@ from mcp_bench.bridge.model_endpoint.url import is_http_url, without_secrets
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.home import home
+from mcp_bench.servers.left_folders import HeldError, alone_in
 
 Settings = TypeVar("Settings")
 Outcome = dict[str, Any]
@@ -130,21 +129,16 @@ def locked(path: Path) -> Iterator[None]:
     Raises:
         BenchError: another process works in it, or the work failed for lack of space.
     """
-    lock = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        os.close(lock)
+        with alone_in(path):
+            yield
+    except HeldError as error:
         raise BenchError(f"another process works in {path}: wait until it ends") from error
-    try:
-        yield
     except Exception as error:
         if any(part in str(error) for part in DISK_FULL):
             text = f"no space is left on the disk of {path}: free some, then resume. Complete steps are kept"
             raise BenchError(text) from error
         raise
-    finally:
-        os.close(lock)
 
 
 def once(path: Path, work: Callable[[], Outcome]) -> Outcome:

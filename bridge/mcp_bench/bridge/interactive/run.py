@@ -158,14 +158,13 @@ def working_tasks(benchmark: Benchmark, choice: TaskChoice) -> Iterator[Task]:
     Raises:
         BenchError: the split does not exist, or it fails to make any.
     """
-    any_works = False
-    failures: list[str] = []
+    any_works, failure = False, ""
     for task in listed_tasks(benchmark, choice.split, (), choice.limit):
         if isinstance(task, Task):
             any_works = True
             yield task
         else:
-            failures.append(task.error)
+            failure = failure or task.error
             logger.warning("task %s is left out: %s", task.id, task.error)
-    if failures and not any_works:
-        raise BenchError(f"benchmark {benchmark.name!r} cannot list its tasks: {failures[0]}")
+    if failure and not any_works:
+        raise BenchError(f"benchmark {benchmark.name!r} cannot list its tasks: {failure}")

@@ -36,7 +36,7 @@ class Changes:
         path, episode = run_of(self._library, request), request.path_params["episode"]
 
         def store() -> Response:
-            with opened_episode(path, episode) as (reader, _):
+            with opened_episode(path, episode) as reader:
                 stored = reader.episode(episode)
             verdict, reason = form.get("verdict", ""), form.get("reason", "").strip()
             review = self._reviews.put(path.name, episode, verdict, reason)

@@ -130,10 +130,8 @@ def _turns(document: dict[str, Any], results: dict[Any, dict[str, Any]]) -> Iter
         calls = message.get("tool_calls") or ()
         for call, number in zip(calls, moment["calls"] if calls else (), strict=True):
             recorded = document["calls"][number - 1] if number else None
-            own = _call(call["function"], number, recorded, results.get(call["id"]), began)
-            if goes_on and own.outcome == OPEN:
-                own.failed = False  # its result may still come
-            turn.calls.append(own)
+            result = results.get(call["id"])
+            turn.calls.append(_call(call["function"], number, recorded, result, began, goes_on=goes_on))
         yield turn
 
 
@@ -143,11 +141,17 @@ def _call(
     recorded: dict[str, Any] | None,
     result: dict[str, Any] | None,
     began: int,
+    *,
+    goes_on: bool,
 ) -> Call:
     arguments = function.get("arguments") or {}
     outcome = recorded["outcome"] if recorded else None
-    # the agent's own tools are not recorded: what it says of them has to do
-    failed = outcome != "ok" if recorded else result is None or result["is_error"]
+    if recorded:
+        # the result of a call without an outcome may still come
+        failed = outcome != "ok" and not (outcome is None and goes_on)
+    else:
+        # the agent's own tools are not recorded: what it says of them has to do
+        failed = result is None or result["is_error"]
     text = (result or {}).get("content")
     if text is None and recorded is not None:
         text = recorded["text"]

@@ -198,8 +198,8 @@ def run_of(library: Library, request: Request) -> Path:
 
 
 @contextmanager
-def opened_episode(path: Path, episode: str) -> Iterator[tuple[RunReader, str]]:
-    """Open a run, or its part in which an episode goes on. The context is its reader and the episode's id.
+def opened_episode(path: Path, episode: str) -> Iterator[RunReader]:
+    """Open a run, or its part in which an episode goes on.
 
     Raises:
         HTTPException: the run has no such episode.
@@ -207,7 +207,7 @@ def opened_episode(path: Path, episode: str) -> Iterator[tuple[RunReader, str]]:
     for folder in written(path):
         with RunReader(folder) as reader:
             if episode in reader.episode_ids():
-                yield reader, episode
+                yield reader
                 return
     raise HTTPException(404, "There is no such episode in this run.")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from mcp_bench.recorder.cli.model_calls import summary
 from mcp_bench.recorder.conversations.images import image_facts
-from mcp_bench.recorder.conversations.load import shown_model_calls, trajectory
+from mcp_bench.recorder.conversations.load import as_shown, trajectory
 from mcp_bench.recorder.conversations.timeline import timeline
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scan.unseen import unseen_values
@@ -25,12 +25,12 @@ def episode_document(reader: RunReader, episode: str) -> dict[str, Any]:
     facts["settings"] = stored.settings.model_dump()
     for name in ("score_settings", "partial", "strict", "grader_version", "score", "certain"):
         del facts[name]
-    calls = reader.calls(episode)
+    calls, captured = reader.calls(episode), reader.model_calls(episode)
     conversation = trajectory(reader, stored)
-    moments = timeline(conversation.messages, calls, shown_model_calls(reader, stored))
+    moments = timeline(conversation.messages, calls, as_shown(reader, stored, captured))
     return {
         **facts,
-        "captured": summary(reader.model_calls(episode)),
+        "captured": summary(captured),
         "log_folder": str(reader.path / "logs"),
         "verified": verified(stored),
         "evidence_of_taint": reader.evidence_of_taint(episode),

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from mcp_bench.recorder.cli.listing import print_table
-from mcp_bench.recorder.conversations.load import shown_model_calls
+from mcp_bench.recorder.conversations.load import as_shown
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.store.model_calls import StoredModelCall, total_usage
 
@@ -62,7 +62,8 @@ def show_model_calls(reader: RunReader, episode: str, *, as_json: bool, cut_off:
         cut_off: whether nobody records the run any more, so that a call without an end never gets one.
     """
     stored = reader.episode(episode)
-    calls = shown_model_calls(reader, stored)  # with the numbers that `show EPISODE` gives to messages
+    # with the numbers that `show EPISODE` gives to messages
+    calls = as_shown(reader, stored, reader.model_calls(episode))
     if as_json:
         click.echo(json.dumps([_document(reader, call) for call in calls]))
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from mcp_bench.recorder.conversations.align import align
@@ -30,13 +31,14 @@ def conversation(
     return [message for _, message in placed], tools
 
 
-def shown_model_calls(reader: RunReader, episode: StoredEpisode) -> list[StoredModelCall]:
-    """Return the captured model calls of an episode, each with the place of its turn in `conversation`.
+def as_shown(
+    reader: RunReader, episode: StoredEpisode, captured: Sequence[StoredModelCall]
+) -> list[StoredModelCall]:
+    """Return captured model calls of an episode, each with the place of its turn in `conversation`.
 
     Where turns of a user were calls of `reply_to_user`, a message can have become several: its first one is
     the model's turn. One that is left out has no place.
     """
-    captured = reader.model_calls(episode.id)
     if not captured:
         return []
     places: dict[int | None, int] = {}

@@ -23,6 +23,7 @@ from mcp_bench.recorder.taint import Canaries, Canary
 from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.tagged import MOST_TASKS
 
 Kind = Literal["literal", "quotation", "canary", "training literals"]
 
@@ -31,8 +32,6 @@ RARE_SHARE = 0.02
 """Of the tasks of a split. What more of them have identifies no task."""
 MOST_TRAINING_LITERALS = 12
 """Values of single training tasks in one harness. An example or two need some."""
-MOST_TRAINING_TASKS = 3_000
-"""The first ones of `train` that are looked at: the split may be endless."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class TextCheck:
         self._indexes: list[SplitIndex] = []
         self._name = benchmark.name
         self._canaries = Canaries(canaries)
-        self._train, known = _literals(benchmark, "train", MOST_TRAINING_TASKS)
+        self._train, known = _literals(benchmark, "train", MOST_TASKS)  # it may be endless
         self._known = Flat(known)
         self._held: dict[str, str] = {}
         for split in HELD_OUT:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -24,6 +23,7 @@ from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.signatures import seal_tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.home import home
+from mcp_bench.servers.left_folders import HeldError, alone_in
 
 LEFT_OUT = re.compile(r".*-shm|lock")
 """Files that say something about this machine only."""
@@ -111,9 +111,12 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
     path, aside = runs_dir() / run, home() / "pulling" / run
     try:
         if not path.exists():
-            with _alone(aside):
+            (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+            with alone_in(aside):
                 if not path.exists():  # nobody has moved it there meanwhile
                     return manifest, _fetch_all(aside, path, manifest, place, progress)
+    except HeldError as error:
+        raise RunLockedError(f"{run} is being pulled by another process") from error
     except OSError as error:
         raise StorageError(f"cannot write {error.filename or aside}: {error.strerror}") from error
     if _same(path, manifest):
@@ -123,25 +126,6 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
         f"kept, `mcp-bench delete {run}` and pull it again; then `mcp-bench verify {run}`, and with "
         "--accept if it was recorded here"
     )
-
-
-@contextmanager
-def _alone(aside: Path) -> Iterator[None]:
-    """Make the folder of a pull, and let no other process write to it.
-
-    Raises:
-        RunLockedError: one does.
-    """
-    (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
-    folder = os.open(aside, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        try:
-            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise RunLockedError(f"{aside.name} is being pulled by another process") from error
-        yield
-    finally:
-        os.close(folder)
 
 
 def _fetch_all(aside: Path, path: Path, manifest: Manifest, place: Place, progress: Progress) -> int:

@@ -6,7 +6,6 @@ changed, the tests, and an issue in our own words; the source distributions come
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -14,8 +13,7 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
@@ -23,7 +21,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from mcp_bench.servers.base_model import Model
-from mcp_bench.servers.left_folders import FLAGS
+from mcp_bench.servers.left_folders import HeldError, alone_in
 from mcp_bench.servers.swe.instance import LAYER, LINES, REPOSITORIES, SweError
 from mcp_bench.servers.swe.world import SITE
 from mcp_bench.servers.terminal.sanitize import sanitize_line
@@ -85,40 +83,25 @@ def build(target: Path, say: Callable[[str], object], python: str = "/usr/bin/py
     if (target / LINES).exists() and not (target / SDISTS).is_dir():
         raise SweError(f"{target / LINES} holds other tasks. Name another folder")
     chosen = packages()
-    with _alone(target):
-        for name in (SDISTS, REPOSITORIES):
-            (target / name).mkdir(exist_ok=True)
-        say(f"installing pytest into {target / LAYER}")
-        install(target, tuple(word for one in chosen for word in one.imports), python)
-        lines = []
-        for one in chosen:
-            say(f"building {one.task}")
-            lines.append(json.dumps(built(one, target)))
-        partial = target / f".{LINES}"
-        partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
-        partial.replace(target / LINES)
-    return [one.task for one in chosen]
-
-
-@contextmanager
-def _alone(target: Path) -> Iterator[None]:
-    """Make a folder and keep other processes out of it.
-
-    Raises:
-        SweError: another one is in it, or something cannot be written.
-    """
     try:
         target.mkdir(parents=True, exist_ok=True)
-        held = os.open(target, FLAGS)
-        try:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        finally:
-            os.close(held)
-    except BlockingIOError:
+        with alone_in(target):
+            for name in (SDISTS, REPOSITORIES):
+                (target / name).mkdir(exist_ok=True)
+            say(f"installing pytest into {target / LAYER}")
+            install(target, tuple(word for one in chosen for word in one.imports), python)
+            lines = []
+            for one in chosen:
+                say(f"building {one.task}")
+                lines.append(json.dumps(built(one, target)))
+            partial = target / f".{LINES}"
+            partial.write_text("\n".join(lines) + "\n", encoding="utf-8")
+            partial.replace(target / LINES)
+    except HeldError:
         raise SweError(f"another process builds tasks in {target}: wait until it ends") from None
     except OSError as error:
         raise SweError(f"cannot write {error.filename or target}: {error.strerror or error}") from error
+    return [one.task for one in chosen]
 
 
 def install(target: Path, imports: tuple[str, ...], python: str) -> None:

@@ -159,7 +159,7 @@ def default_map(settings: Sequence[Setting]) -> dict[str, Any]:
         for name in setting.command:
             table = table.setdefault(name, {})
         if table.get(setting.parameter, setting.value) != setting.value:
-            for name in BELONGING.get(setting.parameter, ()):  # a weaker file's, for another agent
+            for name in BELONGING.get(setting.parameter, ()):  # a weaker file's, for another one
                 table.pop(name, None)
         table[setting.parameter] = setting.value
     return result

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from starlette.exceptions import HTTPException
@@ -149,9 +150,16 @@ class EpisodePages:
         numbers = {call.execution: call.number for call in calls_of(conversation(document))}
         return page_of("effects", effects=found, numbers=numbers, grade=document["grade"])
 
-    def opened(self, request: Request) -> AbstractContextManager[tuple[RunReader, str]]:
-        """Open the run that a request names, as `opened_episode` does."""
-        return opened_episode(run_of(self._library, request), request.path_params["episode"])
+    @contextmanager
+    def opened(self, request: Request) -> Iterator[tuple[RunReader, str]]:
+        """Open the run that a request names. The context is its reader and the id of the episode.
+
+        Raises:
+            HTTPException: there is no such run or episode.
+        """
+        episode = request.path_params["episode"]
+        with opened_episode(run_of(self._library, request), episode) as reader:
+            yield reader, episode
 
 
 def episode_values(document: dict[str, Any], stored: StoredEpisode, cut_off: bool) -> dict[str, Any]:
