@@ -131,6 +131,15 @@ def test_the_best_of_each_task(exported: Export) -> None:
     assert best["messages"][-1]["content"].startswith("aa1 ")  # of two equal grades, the one with fewer calls
 
 
+def test_attempts_with_less_than_the_best_partial_score_are_dropped(exported: Export) -> None:
+    """An attempt that another rule drops does not count, such as the only one that solves `c`."""
+    record([*attempts("a", 0.6, 1.0, 0.8, 1.0), *attempts("b", 0.7, 0.6, 0.7), *attempts("c", 0.5)])
+    record([(planned("c"), Episode(calls=[("transfer", {}, "!refused")]))])
+    rows, funnel = exported("--best-partial", "--max-error-share", 0.5)
+    assert (grades(rows, "a"), grades(rows, "b"), grades(rows, "c")) == ([1.0, 1.0], [0.7, 0.7], [0.5])
+    assert funnel["dropped"]["not_best_partial"] == 3
+
+
 def test_a_dropped_attempt_does_not_count_for_best(exported: Export) -> None:
     """Duplicates are dropped before the best attempts are chosen."""
     twice = [(planned("a", repeat=n), Episode()) for n in (10, 11)]

@@ -115,6 +115,17 @@ def test_the_teacher_gets_its_options(tmp_path: Path) -> None:
     assert episode.failed_calls == episode.calls / 2 > 0  # a slip before each call
 
 
+def test_an_attempt_worse_than_the_teachers_is_not_learned_from(tmp_path: Path) -> None:
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 2,
+               "teacher": "oracle", "min_partial": 0, "attempts": 3}  # fmt: skip
+    folder, settings = begin("tiny-cpu", (), tmp_path / "loop", choices)
+    steps = Steps(folder, settings)
+    own = ["--agent", "oracle", "--agent-option", "drop=1", "--task", TRAINING_TASK]
+    worse = run(["record", *own, "--json"])["run"]
+    assert steps.curate(1, [worse])["rows"] == 1  # of the attempts at a task, the best ones are good enough
+    assert steps.curate(2, [steps.teach(2)["run"], worse])["rows"] == 1
+
+
 @pytest.mark.parametrize(
     ("changed", "overrides", "held"),
     [

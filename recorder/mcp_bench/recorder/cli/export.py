@@ -26,8 +26,8 @@ SECTIONS = {
     "Which grades": "min-partial strict min-score min-par reviewed",
     "Isolation and scans": "require-isolation include-tainted clean verified",
     "Which attempts": (
-        "max-error-share dedupe similarity tokenizer max-tokens best max-per-task max-per-family cohort size"
-        " seed"
+        "max-error-share dedupe similarity tokenizer max-tokens best-partial best max-per-task"
+        " max-per-family cohort size seed"
     ),
     "What a row contains": "format images pairs margin steps step-weight reasoning redact on-leak",
     "Output": "out shard-size compress card license push force jobs json",

@@ -8,6 +8,12 @@ from collections.abc import Callable, Iterable, Sequence
 from mcp_bench.recorder.curation.candidate import Candidate, quality, random_key
 
 
+def best_partial(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Keep the attempts at each task whose partial score is the highest one of that task."""
+    highest = {task: max(one.partial for one in attempts) for task, attempts in by_task(candidates).items()}
+    return [one for one in candidates if one.partial == highest[one.task]]
+
+
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:
     """Keep the `count` best attempts at each task."""
     return _kept(candidates, lambda c: c.task, lambda group: sorted(group, key=quality)[:count])

@@ -199,6 +199,12 @@ class Curation:
                 f"longer than {most} tokens",
                 lambda left: [one for one in left if one.tokens <= most],
             )
+        if chosen.best_partial:
+            yield SetRule(
+                "not_best_partial",
+                "with a lower partial score than another attempt at their task",
+                caps.best_partial,
+            )
         if (count := chosen.best) is not None:
             yield SetRule(
                 "not_best",

@@ -95,6 +95,9 @@ class Selection:
     max_tokens: int | None = option(
         None, "Drop episodes with more than N tokens. Episodes are never truncated.", metavar="N"
     )
+    best_partial: bool = option(
+        False, "Keep only the attempts at each task whose partial score is the highest one of that task."
+    )
     best: int | None = option(None, "Keep the K best attempts at each task.", metavar="K")
     max_per_task: int | None = option(
         None, "Keep at most N attempts at each task, sampled at random.", metavar="N"

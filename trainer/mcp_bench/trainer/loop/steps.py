@@ -49,11 +49,14 @@ class Steps:
         return {"run": recorded, "model": str(model), "scores": scores(recorded)}
 
     def curate(self, turn: int, runs: Sequence[str]) -> Outcome:
-        """Export the best attempts at each task from all runs so far, without duplicates."""
+        """Export the best attempts at each task from all runs so far, without duplicates.
+
+        A half-solved attempt at a task that another one solved would teach its mistakes.
+        """
         data, settings = self.folder.turn(turn) / "train.jsonl", self.settings
         chosen = [word for name in runs for word in ("--run", name)]
-        chosen += ["--min-partial", str(settings.min_partial), "--best", str(settings.attempts)]
-        chosen += ["--dedupe", "exact", "--reasoning", settings.reasoning]
+        chosen += ["--min-partial", str(settings.min_partial), "--best-partial"]
+        chosen += ["--best", str(settings.attempts), "--dedupe", "exact", "--reasoning", settings.reasoning]
         none = f"no attempt has a score of {settings.min_partial:g} or more"
         return {**_exported(turn, data, chosen, none), "runs": list(runs)}
 
