@@ -108,6 +108,9 @@ def test_a_side_is_an_agent_a_model_a_run_or_explicit(
     assert compared(invoke, *sides)["rows"] == rows
     assert compared(invoke, *runs)["rows"] == rows
     assert compared(invoke, f"run={runs[0]}", runs[1])["rows"] == rows
+    length = next(n for n in range(len(runs[0])) if runs[0][n] != runs[1][n]) + 1
+    short = [run[:length] for run in runs]
+    assert compared(invoke, f"run={short[0]}", short[1])["rows"] == rows
 
 
 def test_other_groups(runs: list[str], invoke: Invoke) -> None:
@@ -144,6 +147,9 @@ def test_unknown_and_ambiguous_sides(runs: list[str], invoke: Invoke) -> None:
     assert isinstance(ambiguous, WrongUseError)
     assert "agent=tuned or model=tuned" in str(ambiguous)
     assert compared(invoke, "codex", "agent=tuned")["rows"][-1]["common_tasks"] == 1
+    short = invoke(report, "--compare", "run=run_,agent=codex", "gemini").exception
+    assert isinstance(short, WrongUseError)
+    assert "give a longer prefix" in str(short)
 
 
 def test_options_of_the_agent_select_a_side(invoke: Invoke) -> None:

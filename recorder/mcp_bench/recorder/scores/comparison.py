@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from mcp_bench.recorder.runs.names import run_id
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions, values_of
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
@@ -18,6 +19,9 @@ KINDS = ("run", "agent", "model")
 EXACT = {**{kind: kind for kind in KINDS}, "tools": "tools_mode", "isolation": "isolation", "home": "home"}
 """What `agent=A,tools=all` can name, besides an agent's options, and the fields of an episode."""
 
+_RUN = "run_"
+"""With what the id of a run begins."""
+
 FACTS = ("benchmark", "split", "domain")
 """The columns that a comparison can be grouped by."""
 
@@ -26,13 +30,15 @@ class Side:
     """Selects the episodes of one side of a comparison.
 
     A plain name can be a run, an agent or a model. `agent=A,model=M` is explicit. `effort=high` is an option
-    of the agent, and `effort=` selects what was recorded without it.
+    of the agent, and `effort=` selects what was recorded without it. A run's id may be a unique prefix of it.
     """
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._kinds: set[str] = set()
         self._seen: set[str] = set()
+        self._runs: set[str] = set()
+        """The runs that were named."""
         parts = [part.partition("=") for part in name.split(",")]
         self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
         if not all(equals for _, equals, _ in parts):
@@ -43,6 +49,10 @@ class Side:
     def matches(self, episode: StoredEpisode) -> bool:
         values = {name: str(getattr(episode, field)) for name, field in EXACT.items()}
         self._seen.update(values[kind] for kind in KINDS)
+        for name in (self.name, self._exact.get("run", "")):
+            if name.startswith(_RUN) and values["run"].startswith(name):
+                self._runs.add(values["run"])
+                values["run"] = name
         kinds = {kind for kind in KINDS if values[kind] == self.name}
         self._kinds |= kinds
         if kinds or not self._exact:
@@ -56,12 +66,14 @@ class Side:
 
         Raises:
             UnknownNameError: no episode matched, or none has an option; the text lists near matches.
-            WrongUseError: the name is ambiguous, for example both an agent and a model.
+            WrongUseError: the name is ambiguous, for example both an agent and a model, or several runs.
         """
         for name in () if self._kinds else sorted(self._options - self._known):
             raise UnknownNameError("option", name, {*EXACT, *self._known})
         if not episodes:
             raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
+        if len(self._runs) > 1:
+            run_id(self._exact.get("run", self.name), self._runs)
         if len(self._kinds) > 1:
             kinds = [kind for kind in KINDS if kind in self._kinds]
             exact = " or ".join(f"{kind}={self.name}" for kind in kinds)
