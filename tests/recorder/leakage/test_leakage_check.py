@@ -204,6 +204,29 @@ def test_a_split_that_cannot_be_made_is_not_taken_as_empty(monkeypatch: pytest.M
     assert failing(from_wire(**to_wire(NoSecretError("there is none")))) is None  # type: ignore[arg-type]
 
 
+def test_rows_of_a_benchmark_whose_code_fails_are_not_compared(
+    invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record([attempt(tasks("train", 1)[0])], **SAAS)
+    benchmark = load("benchmark", "saasworld")
+    monkeypatch.setattr(benchmark, "version", "of which nothing is cached")
+    monkeypatch.setattr(benchmark, "reference", lambda task: {}[task])
+    done = invoke(export, "--out", tmp_path / "d.jsonl")
+    assert done.exit_code == 0, done.exception
+    assert (
+        "rows of saasworld: saasworld: the tasks of the split test cannot be built: KeyError" in done.stderr
+    )
+    asked = ["--against", "test", "--benchmark", "saasworld"]
+    checked = invoke(leakage, tmp_path / "d.jsonl", *asked).exception
+    assert isinstance(checked, BenchError)
+
+
+def test_a_benchmark_need_not_know_a_foreign_task(monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark = load("benchmark", "saasworld")
+    monkeypatch.setattr(benchmark, "task", lambda task: {}[task])
+    assert LeakCheck(["test"]).find(Row("saasworld", "t", None, [])) is None
+
+
 def test_an_endless_split_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark = load("benchmark", "saasworld")
     task = benchmark.task(next(iter(benchmark.tasks("test", 1))).id)

@@ -97,6 +97,16 @@ def build(benchmark: Benchmark, split: str) -> HeldOut:
         UnknownNameError: the benchmark does not have the split.
         BenchError: its tasks cannot be built, or do not end.
     """
+    try:
+        return _built(benchmark, split)
+    except BenchError:
+        raise
+    except Exception as error:  # raised by the benchmark's code
+        what = f"{benchmark.name}: the tasks of the split {split} cannot be built"
+        raise BenchError(f"{what}: {type(error).__name__}: {error}") from error
+
+
+def _built(benchmark: Benchmark, split: str) -> HeldOut:
     tasks: list[str] = []
     exact: dict[str, str] = {}
     prompts: list[Shingles] = []
