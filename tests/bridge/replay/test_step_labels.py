@@ -13,15 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.experience.tools import Experience
+from mcp_bench.bridge.replay.one_episode import replay_of
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.recorder.cli.export import export
 from mcp_bench.recorder.export.steps import step
+from mcp_bench.recorder.records import EpisodeEnd, now_us
+from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.registry import load
 from mcp_bench.servers.remote import RemoteBenchmark
 from tests.support.processes.forked import run_module
-from tests.support.recorded import Episode, planned, record
+from tests.support.recorded import Episode, begin, planned, record, request, response, run_info
 
 pytestmark = pytest.mark.component
 
@@ -139,6 +142,23 @@ def test_turns_are_weighted_by_the_effects_of_their_calls(tmp_path: Path) -> Non
 def test_wrong_weights_are_refused(tmp_path: Path, options: list[str], words: str) -> None:
     done = CliRunner().invoke(export, [*options, "--out", str(tmp_path / "w.jsonl")])
     assert words in str(done.exception)
+
+
+def test_an_episode_that_goes_on_is_replayed_again() -> None:
+    """The viewer shows what each call did while an agent works, and after it."""
+    saasworld = load("benchmark", "saasworld")
+    task = next(saasworld.tasks("train", 1))
+    slot = planned(task.id).model_copy(update={"prompt": task.prompt, "seed": 0})
+    info = run_info(slot, benchmark="saasworld", benchmark_version=saasworld.version)
+    with RunFolder.create(info) as folder:
+        episode = begin(folder, slot)
+        for rpc_id, call in enumerate(saasworld.reference(task.id).calls[:2], start=1):
+            folder.recording.store_frame(episode, 1, "client", request(rpc_id, call.name, call.arguments))
+            folder.recording.mark_executed(episode, 1, rpc_id)
+            folder.recording.store_frame(episode, 1, "server", response(rpc_id, ""))
+            assert len(replay_of(folder.path, episode).steps) == rpc_id
+        folder.recording.end_episode(episode, EpisodeEnd(termination="agent_exit", ended_us=now_us()), [])
+        assert len(replay_of(folder.path, episode).steps) == 2
 
 
 def test_a_benchmark_without_assertions_now_is_refused(tmp_path: Path) -> None:

@@ -18,19 +18,25 @@ _one_at_a_time = threading.Lock()
 
 
 def replay_of(path: Path, episode: str) -> Replayed:
-    """Replay an episode of the run in a folder. One replay runs at a time, and recent ones are kept.
+    """Replay an episode of the run in a folder. One replay runs at a time.
+
+    Recent replays of episodes that have ended are kept.
 
     Raises:
         BenchError: it cannot be replayed here, or its benchmark does not report its assertions. That is not
             kept: the cause can go away.
     """
+    with RunReader(path) as reader:
+        goes_on = reader.episode(episode).ended_us is None  # more calls may follow
     with _one_at_a_time:
-        return _replayed(path, episode)
+        return _replayed(path, episode) if goes_on else _kept(path, episode)
 
 
-@lru_cache(maxsize=64)
 def _replayed(path: Path, episode: str) -> Replayed:
     with RunReader(path) as reader:
         stored = reader.episode(episode)
     with closing(labels([(path, stored)])) as replays:
         return next(replays)
+
+
+_kept = lru_cache(maxsize=64)(_replayed)
