@@ -72,6 +72,17 @@ def test_a_damaged_value_is_an_error_of_the_store(
         read(reader, episode)
 
 
+def test_a_copy_without_grades_is_read_as_ungraded(recorded: tuple[RunFolder, str]) -> None:
+    folder, episode = recorded
+    (folder.path / "grades.db").unlink()
+    with RunReader(folder.path) as reader:
+        assert reader.episode(episode).partial is None
+        assert reader.assertions(episode) == reader.submissions(episode) == reader.asked(episode) == []
+        assert reader.metrics(episode) == reader.rewards(episode) == {}
+        assert reader.evidence_of_taint(episode) == reader.canaries() == []
+        assert reader.final_state(episode) is None
+
+
 @pytest.mark.parametrize("name", ["episode", "tools", "system"])
 def test_an_unknown_episode_is_named(name: str, recorded: tuple[RunFolder, str]) -> None:
     folder, episode = recorded

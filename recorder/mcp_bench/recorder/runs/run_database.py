@@ -55,7 +55,8 @@ class RunDatabase:
                     return
             self._connection.execute("ATTACH ':memory:' AS sealed")
             self._connection.execute(
-                "CREATE TABLE sealed.grades (episode, partial, strict, assertions, metrics, grader_version)"
+                "CREATE TABLE sealed.grades"
+                " (episode, partial, strict, assertions, metrics, grader_version, final_state)"
             )
             self._connection.execute("CREATE TABLE sealed.scans (episode, verdict, evidence)")
             self._connection.execute("CREATE TABLE sealed.canaries (place, value)")
