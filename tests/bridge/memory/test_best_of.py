@@ -143,6 +143,14 @@ def test_a_model_chooses_and_is_recorded(tmp_path, monkeypatch: pytest.MonkeyPat
     assert "secret-of-the-judge" not in out.read_text()
 
 
+def test_an_answer_that_repeats_itself_chooses_nothing() -> None:
+    recorded(good=[("x", 0.0), ("x", 0.0), ("y", 1.0)])
+    script = Script("do good", (Step(text='{"best":' * 10_000 + "}"),), without_tools=True)
+    with ModelEndpoint([script]) as endpoint:
+        text = chosen("--judge-model", "m", "--judge-base-url", endpoint.openai_url)
+    assert "1 of its answers chose nothing" in text
+
+
 def test_answers_that_were_paid_are_not_asked_for_again(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The model may be asked once in each command: the second command goes on with the first answer."""
     monkeypatch.setenv("OPENAI_API_KEY", "k")

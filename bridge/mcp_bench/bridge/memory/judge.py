@@ -147,7 +147,7 @@ def json_in(answer: str, begin: str, end: str) -> Any:
     first, last = answer.find(begin), answer.rfind(end)
     try:
         return json.loads(answer[first : last + 1]) if 0 <= first < last else None
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 
