@@ -4,6 +4,7 @@ import json
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from click.testing import Result
 from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.conversations.load import trajectory
 from mcp_bench.recorder.importers.inspect_log import InspectLog
+from mcp_bench.recorder.importers.json_document import members
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.trajectory import Trajectory
@@ -145,6 +147,19 @@ def test_a_large_document_needs_the_memory_of_a_sample(tmp_path: Path) -> None:
         assert tracemalloc.get_traced_memory()[1] < 3_000_000
     finally:
         tracemalloc.stop()
+
+
+class ByteByByte(BytesIO):
+    def read(self, size: int | None = -1, /) -> bytes:
+        return super().read(1)
+
+
+def test_a_number_is_whole_wherever_a_piece_of_the_file_ends() -> None:
+    text = '{"a": 12, "b": -1.25, "c": 3.5e-07, "samples": [1E+5, {"d": 0.5}], "e": 2.0}'
+    listed = [*members(ByteByByte(text.encode()), "samples")]
+    assert listed == [
+        ("a", 12), ("b", -1.25), ("c", 3.5e-07), ("samples", 1e5), ("samples", {"d": 0.5}), ("e", 2.0),
+    ]  # fmt: skip
 
 
 def test_a_damaged_sample_of_an_archive_is_named(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:

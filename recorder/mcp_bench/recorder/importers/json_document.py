@@ -12,6 +12,8 @@ from mcp_bench.recorder.importers.json_rows import ROW_BYTES, no_number
 
 _CHUNK = 1 << 16
 _SPACE = " \t\r\n"
+_CUT = 2
+"""Characters that can follow what looks like a whole number and belong to it: `1` of `1e+5`."""
 
 
 def members(file: BinaryIO, listed: str) -> Iterator[tuple[str, Any]]:
@@ -79,8 +81,9 @@ class _Text:
                 if self._read(max(_CHUNK, len(self._text) - self._at)):
                     continue
                 raise RowError(f"the file ends early, or is not JSON: {error}") from error
-            # a number at the end of what was read may go on
-            if end == len(self._text) and isinstance(value, int | float) and self._read(_CHUNK):
+            # a number near the end of what was read may go on
+            near = end + _CUT >= len(self._text)
+            if near and isinstance(value, int | float) and self._read(_CHUNK):
                 continue
             return self._clean(value, end)
 
