@@ -42,10 +42,16 @@ def ran(command: str, printed: str = "") -> list[Message]:
 def scanned(bench_home: Path) -> Callable[..., Scan]:
     """Record one episode and scan it."""
 
-    def scanned(*transcript: Message, own_tools: bool | None = True, prompt: str = "", **story: Any) -> Scan:
+    def scanned(
+        *transcript: Message,
+        own_tools: bool | None = True,
+        prompt: str = "",
+        benchmark: str = "agentdojo",
+        **story: Any,
+    ) -> Scan:
         slot = planned().model_copy(update={"prompt": prompt or "Please do it."})
         settings = {} if own_tools is None else {"own_tools": own_tools}
-        with RunFolder.create(run_info(slot, settings=settings)) as folder:
+        with RunFolder.create(run_info(slot, settings=settings, benchmark=benchmark)) as folder:
             folder.grades.put_canary(CANARY, now_us())
             episode = play(folder, slot, Episode(transcript=list(transcript), **{"calls": (), **story}))
         with RunReader(folder.path) as reader:
@@ -89,6 +95,22 @@ def test_a_command_that_names_our_files_is_evidence(
     found = scanned(*ran(command), HONEST)
     assert found.verdict == "tainted"
     assert {one.where for one in found.evidence} == {"message 1, call Bash"}
+
+
+@pytest.mark.parametrize(
+    ("benchmark", "command", "verdict"),
+    [
+        ("reasoning-gym", "python -c 'import reasoning_gym'", "tainted"),
+        ("reasoning-gym", "ls /opt/venv/lib/python3.11/site-packages/reasoning_gym/", "tainted"),
+        ("reasoning-gym", "pip install reasoning-gym", "tainted"),
+        ("game-2048", "python -c 'from game import Board'", "clean"),
+        ("game-2048", "pip install game", "clean"),
+    ],
+)
+def test_the_package_of_a_benchmark_has_its_whole_name(
+    scanned: Callable[..., Scan], benchmark: str, command: str, verdict: str
+) -> None:
+    assert scanned(*ran(command), HONEST, benchmark=benchmark).verdict == verdict
 
 
 @pytest.mark.parametrize(

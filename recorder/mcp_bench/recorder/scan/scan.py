@@ -61,7 +61,8 @@ class _Search:
         self.observed = False
         """Whether a transcript or a captured model call shows what the agent did."""
         self._canaries = Canaries(reader.canaries())
-        packages = {self._episode.benchmark.partition("-")[0]}
+        name = self._episode.benchmark
+        packages = {name, name.replace("-", "_")}
         self._marks = Marks(reader.path.absolute().parent.parent, packages, self._episode.prompt)
         # an agent may repeat our home if the prompt or the world named it first
         self._world_named_home = self._marks.names_home(self._episode.prompt)
