@@ -138,6 +138,17 @@ def test_a_damaged_database_is_named_and_left_alone(name: str) -> None:
     assert (folder.path / name).read_bytes() == garbage
 
 
+def test_a_run_that_cannot_be_opened_is_closed_again() -> None:
+    folder, _ = record([(planned(), Episode())])
+    files = {path.name for path in folder.path.iterdir()}
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
+        db.execute("UPDATE runs SET agent = 'another'")
+    with pytest.raises(StorageError, match="was changed after it was stored") as caught:
+        RunFolder.reopen(folder.path)
+    # the error keeps all that it passed through alive
+    assert {path.name for path in folder.path.iterdir()} == files, caught.value
+
+
 def test_a_lost_grades_file_does_not_start_the_run_over() -> None:
     folder, _ = record([(PLAN[0], Episode())])
     (folder.path / "grades.db").unlink()

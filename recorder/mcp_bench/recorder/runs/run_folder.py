@@ -38,30 +38,27 @@ class RunFolder:
         self._sealing = sealing
         self.state = ""
         """When it is closed: the tag of its last seal, in hexadecimal digits; empty if it is not sealed."""
-        lock = take_lock(path / LOCK)
-        try:
+        with contextlib.ExitStack() as undo:
+            lock = take_lock(path / LOCK)
+            undo.callback(os.close, lock)
             self.recording = Recording(path / RECORDINGS)
+            undo.callback(self.recording.close)
             self._ledger = ledger_of(path, self.recording.key)
-            try:
-                if info is not None:
-                    self._add(info)
-                self.info = self.recording.info()
-                if self.info.settings.durability == "full":
-                    self.recording.set_durability("full")
-                if not (path / GRADES).exists() and self.recording.attempts():
-                    raise StorageError(
-                        f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
-                    )
-                self.grades = SealedGrades(path / GRADES, self.recording.signer, self.recording.sealed)
-                if info is None and sealing:
-                    self._unseal()
-                self.recording.observers.add_registered()
-            except BaseException:
-                self.recording.close()
-                raise
-        except BaseException:
-            os.close(lock)
-            raise
+            if info is not None:
+                self._add(info)
+            self.info = self.recording.info()
+            if self.info.settings.durability == "full":
+                self.recording.set_durability("full")
+            if not (path / GRADES).exists() and self.recording.attempts():
+                raise StorageError(
+                    f"{path / GRADES} is missing: resuming would record every episode again. Put it back"
+                )
+            self.grades = SealedGrades(path / GRADES, self.recording.signer, self.recording.sealed)
+            undo.callback(self.grades.close)
+            if info is None and sealing:
+                self._unseal()
+            self.recording.observers.add_registered()
+            undo.pop_all()
         self._lock: int | None = lock
         self.id = self.info.id
 
