@@ -14,6 +14,7 @@ import pytest
 from click.testing import Result
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.cli.import_ import import_
 from mcp_bench.recorder.cli.report import report
 from mcp_bench.recorder.cli.scan import scan as scan_command
 from mcp_bench.recorder.cli.show import show
@@ -197,6 +198,18 @@ def test_a_run_is_scanned_again(run: Path, invoke: Invoke) -> None:
         assert [one["what"] for one in reader.evidence_of_taint(ids["guilty"])] == [LOOKED.what]
     assert invoke(verify).exit_code == 0
     assert scanned(invoke, run.name) == [{**found, "changed": {}}]
+
+
+def test_an_imported_episode_is_never_clean(run: Path, invoke: Invoke, tmp_path: Path) -> None:
+    """Only its source says what its agent did. Evidence counts all the same."""
+    said = [{"role": "user", "content": "Pay."}, {"role": "assistant", "content": "I looked at it."}]
+    looked = [said[0], {"role": "assistant", "content": f"It is in {run.parent.parent}/runs."}]
+    rows = [{"messages": messages, "partial": 1.0} for messages in (said, looked)]
+    path = tmp_path / "rows.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (imported,) = json.loads(invoke(import_, path, "--format", "openai", "--json").stdout)["runs"]
+    (found,) = scanned(invoke, imported)
+    assert (found["clean"], found["tainted"], found["unknown"]) == (0, 1, 1)
 
 
 def test_a_changed_run_is_not_scanned(run: Path, invoke: Invoke) -> None:

@@ -52,7 +52,9 @@ def scan(reader: RunReader, episode: str) -> Scan:
             raise
         # what was found before proves it
         logger.exception("episode %s could be scanned in part only", episode)
-    return judged(tuple(found), own_tools=reader.own_tools(), observed=search.observed)
+    # what another program wrote down is no observation of ours
+    observed = search.observed and reader.settings().imported is None
+    return judged(tuple(found), own_tools=reader.own_tools(), observed=observed)
 
 
 class _Search:
