@@ -352,6 +352,11 @@ def test_what_is_missing_is_named(run: RunFolder, tmp_path: Path) -> None:
         pass
     push(empty.path, place, silent)
     assert place.runs() == [empty.id]
+    killed = empty.path.with_name("run_killed")
+    killed.mkdir()
+    (killed / "recordings.db").touch()
+    with pytest.raises(StorageError, match="run_killed is empty: there is nothing to push"):
+        push(killed, place, silent)
 
 
 def test_manifests_have_a_bound_on_pieces() -> None:

@@ -17,7 +17,7 @@ from mcp_bench.recorder.runs.lock import held_still
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.storage.place import NAME, PIECE_BYTES, Manifest, Piece, Place
 from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.database import open_reader
+from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
 from mcp_bench.recorder.store.ledger import ledger_of
 from mcp_bench.recorder.store.signatures import seal_tag
@@ -214,8 +214,11 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
 
 def _key_and_state(run: Path) -> tuple[str, str]:
     with database_errors(run), closing(open_reader(run / RECORDINGS, schema.recordings)) as db:
-        row = db.execute("SELECT key FROM runs LIMIT 1").fetchone()
-    if row is None:
+        row = (
+            applied_migrations(db, schema.recordings)
+            and db.execute("SELECT key FROM runs LIMIT 1").fetchone()
+        )
+    if not row:
         raise StorageError(f"{run.name} is empty: there is nothing to push")
     if not (run / GRADES).exists():
         return str(row[0]), ""
