@@ -78,6 +78,8 @@ def test_plain_chat_rows_are_ungraded_recordings(bench_home: Path, invoke: Invok
     assert (episode["prompt"], episode["answer"]) == ("Look.", "Nothing there.")
     (row,) = json.loads(invoke(report, "--json").stdout)
     assert (row["episodes"], row["partial"], row["verified"], row["unknown"]) == (1, None, 0, 1)
+    assert row["terminations"] == {"unknown": 1}
+    assert "unknown" not in invoke(report).stdout, "how it ended is not known, and no error"
     assert invoke(verify).exit_code == 0
 
 

@@ -11,6 +11,8 @@ from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.taint import verified
 from mcp_bench.servers.grading import Measure, Score
 
+NOT_KNOWN = "unknown"
+"""Counts ends of which the source of an imported episode says nothing."""
 SILENT = frozenset(("endpoint_error", "login_missing"))
 """Invalid reasons of an episode whose model did not answer."""
 
@@ -133,7 +135,7 @@ class Totals:
             self.seconds += episode.seconds
             self.timed += 1
         self.unpriced += (episode.usage or {}).get("cost_usd") is None
-        self.ends[episode.termination or "unknown"] += 1
+        self.ends[episode.termination or NOT_KNOWN] += 1
         self.taints[episode.taint] += 1
         self.verified += verified(episode)
         self.public += episode.public is True
@@ -192,7 +194,8 @@ class Totals:
 
 def cut_short(row: dict[str, Any]) -> dict[str, int]:
     """Return how many valid episodes of a report row neither the agent nor the world ended, by what did."""
-    return {end: count for end, count in row["terminations"].items() if end not in NORMAL_ENDS}
+    others = NORMAL_ENDS | {NOT_KNOWN}
+    return {end: count for end, count in row["terminations"].items() if end not in others}
 
 
 def finished(episode: StoredEpisode) -> bool:
