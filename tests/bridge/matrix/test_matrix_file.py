@@ -151,6 +151,20 @@ def test_exclude_takes_any_of_the_values_of_a_repeatable_option(tmp_path: Path) 
     assert names(tmp_path, f"{text}exclude: [{{tag: [a, b]}}]") == ["oracle c"]
 
 
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    [
+        ("claude-code sonnet[1m] *", ["claude-code opus dev"]),
+        ("* sonnet[1m] dev", ["claude-code opus dev"]),
+        ("claude-code o* d*", ["claude-code sonnet[1m] dev"]),
+    ],
+)
+def test_only_a_star_stands_for_other_text(tmp_path: Path, pattern: str, left: list[str]) -> None:
+    """Brackets are a part of names: these are of a model with a long context."""
+    text = "agents: [{agent: claude-code, model: ['sonnet[1m]', opus]}]\ntasks: [{split: dev}]\n"
+    assert names(tmp_path, f"{text}exclude: [{{cell: '{pattern}'}}]") == left
+
+
 def test_overrides_change_some_cells(tmp_path: Path) -> None:
     text = f"""name: m{AGENTS}
 record: {{timeout: 60, limit: 5}}
