@@ -127,6 +127,15 @@ def test_a_key_in_a_quoted_value_is_found_whole() -> None:
     assert redacted(f'export PRIVATE_KEY="{key}"') == ['export PRIVATE_KEY="[SECRET_1]\n"']
 
 
+@pytest.mark.parametrize("quoted", [str, json.dumps, lambda text: json.dumps(json.dumps(text))])
+def test_a_key_that_was_cut_off_is_found(quoted: Callable[[str], str]) -> None:
+    key = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaC1rZXktdjEA/+AA\nMhAAAAAAtzc2gtZWQyNTUx"
+    text = "It is:\n{}\n[3 more lines] -----BEGIN CERTIFICATE-----"
+    assert redacted(quoted(text.format(key))) == [quoted(text.format("[SECRET_1]"))]
+    mentioned = "A file with -----BEGIN RSA PRIVATE KEY----- is missing."
+    assert redacted(mentioned) == [mentioned]
+
+
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
     ("part", "kind"),
@@ -142,6 +151,7 @@ def test_a_key_in_a_quoted_value_is_found_whole() -> None:
         ("password='", "secrets"),
         ('"password":\\"', "secrets"),
         ("-----BEGIN PRIVATE KEY-----", "secrets"),
+        ("-----BEGIN PRIVATE KEY-----\n" + "A" * 15 + "\n", "secrets"),
         ("\\", "secrets"),
     ],
 )

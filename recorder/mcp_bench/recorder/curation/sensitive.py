@@ -39,6 +39,8 @@ _SECRETS = re.compile(
         (
             r"(?P<block>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:[^-]++|-(?!----))*+"
             r"-----END [A-Z ]{0,40}PRIVATE KEY-----)",
+            # without its end, as from `head`: the lines of base64
+            r"(?P<lines>-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?:(?:\s|\\+[nrt])*+[A-Za-z0-9+/=]{16,}+)++)",
             rf"{START}(?P<token>{'|'.join(_TOKENS)})",
             r"(?i:\b(?:bearer|basic)\s+)(?P<header>[A-Za-z0-9._~+/-]{16,}=*)",
             r"(?<=://)[^\s/:@\"'\\]+:(?P<url>[^\s/@\"'\\]+)(?=@)",
