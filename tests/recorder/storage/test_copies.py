@@ -229,6 +229,22 @@ def test_a_copy_that_went_on_elsewhere_is_not_replaced(
     assert push(run.path, place, silent, force=True)[0].state != there.state
 
 
+def test_a_restored_backup_does_not_replace_a_later_copy(run: RunFolder, tmp_path: Path) -> None:
+    """The copy may be all that is left of what was recorded after the backup."""
+    place = Place(str(tmp_path / "shared"))
+    push(run.path, place, silent)
+    shutil.copytree(run.path, tmp_path / "backup")
+    with RunFolder.reopen(run.path) as again:
+        play(again, planned("user_task_2"), Episode())
+    later, _ = push(run.path, place, silent)
+    shutil.rmtree(run.path)
+    shutil.copytree(tmp_path / "backup", run.path)
+    with pytest.raises(OtherCopyError, match="has a later copy, perhaps because this one was restored"):
+        push(run.path, place, silent)
+    assert place.manifest(run.id) == later
+    assert push(run.path, place, silent, force=True)[0].state != later.state
+
+
 def test_runs_at_a_url_of_http_are_found(run: RunFolder, tmp_path: Path) -> None:
     push(run.path, Place(str(tmp_path / "shared")), silent)
     handler = partial(SilentHandler, directory=str(tmp_path / "shared"))

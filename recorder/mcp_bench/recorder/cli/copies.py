@@ -33,7 +33,7 @@ as_json_option = click.option("--json", "as_json", is_flag=True, help="Print one
 @click.option(
     "--run-tag", "run_tags", metavar="TAG", multiple=True, help="Push the runs with this tag (repeatable)."
 )
-@click.option("--force", is_flag=True, help="Replace a copy there that went on elsewhere.")
+@click.option("--force", is_flag=True, help="Replace a copy there that is no earlier state of the run.")
 @as_json_option
 def push(runs: tuple[str, ...], url: str, run_tags: tuple[str, ...], force: bool, as_json: bool) -> None:
     """Copy runs to a bucket, a server or a folder.
@@ -41,8 +41,8 @@ def push(runs: tuple[str, ...], url: str, run_tags: tuple[str, ...], force: bool
     URL is a folder or any URL of fsspec, such as s3://, gs:// or smb://; the login is that of its library.
     The copy has the grades and the logs, so only people who may see grades should be able to read it. In a
     folder, only you can. The home's key is not copied. Typed again after an interruption, it goes on where it
-    stopped. A run that was continued replaces its earlier copy. A copy that this home does not know is kept,
-    and the exit code is 1.
+    stopped. A run that was continued replaces its earlier copy. A copy that is no earlier state of the run,
+    as far as this home knows, is kept, and the exit code is 1.
     """
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.storage.copies import push as push_run

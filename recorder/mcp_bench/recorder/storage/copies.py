@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
 from typing import BinaryIO
@@ -19,7 +21,7 @@ from mcp_bench.recorder.storage.place import NAME, PIECE_BYTES, Manifest, Piece,
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
-from mcp_bench.recorder.store.ledger import ledger_of
+from mcp_bench.recorder.store.ledger import Position, ledger_of
 from mcp_bench.recorder.store.signatures import seal_tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.home import home
@@ -57,9 +59,9 @@ def push(run: Path, place: Place, progress: Progress, *, force: bool = False) ->
     """
     take_in_left(run)
     with held_still(run):
-        key, state = _key_and_state(run)
+        ours = _ours(run)
         if not force:
-            _check_follows(run, state, place)
+            _check_follows(run, ours, place)
         there, sent = place.sizes(run.name), 0
         files: dict[str, list[Piece]] = {}
         for name in sorted(_names(run)):
@@ -73,24 +75,43 @@ def push(run: Path, place: Place, progress: Progress, *, force: bool = False) ->
                         sent += piece.size
                     files[name].append(piece)
                     progress(piece.size)
-        manifest = Manifest(run=run.name, key=key, state=state, files=files)
+        manifest = Manifest(run=run.name, key=ours.key, state=ours.state, files=files)
         place.put_manifest(manifest)
     return manifest, sent
 
 
-def _check_follows(run: Path, state: str, place: Place) -> None:
-    """Refuse to replace a copy that this home does not know: the run went on elsewhere."""
+@dataclass(frozen=True, slots=True)
+class _Ours:
+    """What a run says of itself."""
+
+    key: str
+    """Id of the key that it was recorded with."""
+    state: str
+    """The tag of its last seal; empty if it has none."""
+    named: Position | None
+    """The ledger's entry with which it was last opened for writing."""
+
+
+def _check_follows(run: Path, ours: _Ours, place: Place) -> None:
+    """Refuse to replace a copy unless, by the ledger of this home, the run was opened after that state."""
     there = place.manifest(run.name)
-    if there is None or there.state in ("", state):
+    if there is None or there.state in ("", ours.state):
         return
     key = read_key(key_path()) if key_path().exists() else None
     ledger = ledger_of(run, key) if key is not None else None
     contents = ledger.read() if ledger else None
-    if contents and any((one.run, one.state) == (run.name, there.state) for one in contents.entries):
+    entries = contents.entries if contents else []
+    known = [one.number for one in entries if (one.run, one.state) == (run.name, there.state)]
+    if contents and known and ours.named and ours.named[0] == contents.id and known[0] <= ours.named[1]:
         return
+    why = (
+        "a later copy, perhaps because this one was restored from a backup"
+        if known
+        else "a copy that this home does not know, perhaps because the run went on elsewhere"
+    )
     raise OtherCopyError(
-        f"{run.name} is not pushed: {place.url} has a copy that this home does not know, perhaps because the "
-        "run went on elsewhere. Pull it into another home to look at it, or replace it with --force"
+        f"{run.name} is not pushed: {place.url} has {why}. Pull it into another home to look at it, or "
+        "replace it with --force"
     )
 
 
@@ -212,16 +233,17 @@ def _pieces(file: BinaryIO) -> Iterator[bytes]:
         yield data
 
 
-def _key_and_state(run: Path) -> tuple[str, str]:
+def _ours(run: Path) -> _Ours:
     with database_errors(run), closing(open_reader(run / RECORDINGS, schema.recordings)) as db:
-        row = (
-            applied_migrations(db, schema.recordings)
-            and db.execute("SELECT key FROM runs LIMIT 1").fetchone()
-        )
+        row = applied_migrations(db, schema.recordings) and db.execute("SELECT * FROM runs").fetchone()
     if not row:
         raise StorageError(f"{run.name} is empty: there is nothing to push")
+    named = None
+    with suppress(LookupError, ValueError, TypeError):  # it is older than the ledger, or was changed
+        ledger, number = json.loads(row["ledger"])
+        named = (str(ledger), int(number))
     if not (run / GRADES).exists():
-        return str(row[0]), ""
+        return _Ours(str(row["key"]), "", named)
     with database_errors(run), closing(open_reader(run / GRADES, schema.grades)) as db:
         tag = seal_tag(db, run.name)
-    return str(row[0]), tag.hex() if tag else ""
+    return _Ours(str(row["key"]), tag.hex() if tag else "", named)
