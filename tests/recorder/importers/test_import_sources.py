@@ -254,6 +254,25 @@ def test_harbor(invoke: Invoke, tmp_path: Path) -> None:
     assert row["usage"] == {"input_tokens": 9, "output_tokens": 2}
 
 
+@pytest.mark.parametrize("verdict", ["broken", ["broken"], {"rewards": "broken"}])
+def test_an_odd_file_of_harbor_keeps_back_no_other(
+    bench_home: Path, invoke: Invoke, tmp_path: Path, verdict: object
+) -> None:
+    """Harbor's agents run as other users, whose files can be closed."""
+    said = [{"source": "user", "message": "Fix it."}, {"source": "agent", "message": "Fixed."}]
+    document = {"schema_version": "ATIF-v1.5", "agent": {"name": "a", "version": "1"}, "steps": said}
+    for trial in ("closed", "odd"):
+        (tmp_path / trial / "agent").mkdir(parents=True)
+    (tmp_path / "closed" / "agent" / "trajectory.json").symlink_to("/proc/self/mem")  # reading it fails
+    (tmp_path / "odd" / "agent" / "trajectory.json").write_text(json.dumps(document))
+    (tmp_path / "odd" / "result.json").write_text(json.dumps({"task_name": "t", "verifier_result": verdict}))
+    result = invoke(import_, tmp_path, "--format", "atif", "--json")
+    assert result.exit_code == 1, result.exception
+    outcome = json.loads(result.stdout)
+    assert (outcome["imported"], sealed(bench_home)) == (1, [])
+    assert [(bad["where"], bad["reason"]) for bad in outcome["bad"]] == [("", "Input/output error")]
+
+
 def test_sharegpt_of_other_tools(invoke: Invoke, tmp_path: Path) -> None:
     turns = [
         {"from": "human", "value": "Weather?"},

@@ -35,7 +35,8 @@ class Atif:
     def rows(self, path: Path) -> Iterator[Row]:
         verdict = _verdict(path)
         if path.suffix == ".json":
-            yield Row("the document", lambda: [_attempt(verdict, json_object(parse(path.read_bytes())))])
+            document = path.read_bytes()
+            yield Row("the document", lambda: [_attempt(verdict, json_object(parse(document)))])
         else:
             yield from rows(path, partial(_each, verdict))
 
@@ -101,7 +102,8 @@ def _step(step: Mapping[str, Any]) -> Iterator[Message]:
 def _verdict(path: Path) -> dict[str, Any]:
     """Return task and grade from `TRIAL/result.json` for the trajectory `TRIAL/agent/trajectory.json`."""
     result = _document(path.parent.parent / "result.json")
-    rewards = (result.get("verifier_result") or {}).get("rewards")
+    verified = result.get("verifier_result")
+    rewards = verified.get("rewards") if isinstance(verified, dict) else None
     if not isinstance(rewards, dict) or not result.get("task_name"):
         return {}
     grade = partial_grade(rewards.get("reward", next(iter(rewards.values()), None)))
