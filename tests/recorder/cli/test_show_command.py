@@ -1,5 +1,6 @@
 import json
 import re
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -98,6 +99,16 @@ def test_a_unique_prefix_of_an_id_is_enough(invoke: Invoke) -> None:
     ambiguous = invoke(show, shared).exception
     assert isinstance(ambiguous, WrongUseError)
     assert first in str(ambiguous)
+
+
+def test_an_episode_is_found_beside_a_copy_of_its_run(invoke: Invoke) -> None:
+    folder, (first, second) = record([(planned("a"), Episode()), (planned("b"), Episode())])
+    shutil.copytree(folder.path, folder.path.with_name(f"{folder.id}.bak"))
+    shutil.copytree(folder.path, folder.path.with_name("a-copy"))
+    assert f"run        {folder.id}" in invoke(show, first).output
+    assert f"{folder.path}/logs" in invoke(show, first).output
+    several = invoke(show, "ep_").exception
+    assert str(several) == f"'ep_' matches 2 episodes ({first}, {second}): give a longer prefix"
 
 
 def test_an_unknown_episode_suggests_similar_ids(invoke: Invoke) -> None:

@@ -89,7 +89,8 @@ def _tagged(paths: Sequence[Path], tags: Sequence[str]) -> list[Path]:
 def find_episode(prefix: str, paths: Sequence[Path] | None = None) -> tuple[Path, str]:
     """Return the run folder and the full id of the episode whose id starts with `prefix`.
 
-    Runs that cannot be read are skipped. Any text can be looked for: it is not taken for a path.
+    Runs that cannot be read are skipped, and so are copies of a run that is beside them. Any text can be
+    looked for: it is not taken for a path.
 
     Args:
         prefix: an id, or the beginning of one.
@@ -111,14 +112,27 @@ def find_episode(prefix: str, paths: Sequence[Path] | None = None) -> tuple[Path
             continue
         known += ids
         found += [(path, episode) for episode in ids if episode.startswith(prefix)]
-    exact = [match for match in found if match[1] == prefix]
-    if len(exact or found) > 1:
-        some = ", ".join(episode for _, episode in found[:5])
-        raise WrongUseError(f"{prefix!r} matches {len(found)} episodes ({some}, ...): give a longer prefix")
+    found = [match for match in found if match[1] == prefix] or found
+    if len({episode for _, episode in found}) < len(found):
+        copies = {path for path in dict(found) if _is_copy(path)}
+        found = [match for match in found if match[0] not in copies]
+    if len(found) > 1:
+        some = ", ".join([*(episode for _, episode in found[:5]), *(["..."] if found[5:] else [])])
+        raise WrongUseError(f"{prefix!r} matches {len(found)} episodes ({some}): give a longer prefix")
     if not found:
         if unreadable:
             raise StorageError(
                 f"no episode {prefix!r} in the runs that can be read; {unreadable[0]} cannot be"
             )
         raise UnknownNameError("episode", prefix, known[-_NEAR_MATCHES_AMONG:])
-    return (exact or found)[0]
+    return found[0]
+
+
+def _is_copy(path: Path) -> bool:
+    with RunReader(path) as reader:
+        run = reader.info().id
+    try:
+        check_no_copy(path, run)
+    except StorageError:
+        return True
+    return False
