@@ -84,7 +84,7 @@ def test_a_pulled_run_is_the_one_that_was_pushed(
     assert pull(run.id, place, silent)[1] == 0
     copy = home / "runs" / run.id
     assert contents(copy) == contents(run.path)
-    assert {path.stat().st_mode & 0o077 for path in copy.rglob("*")} == {0}
+    assert {path.stat().st_mode & 0o077 for path in (copy, *copy.rglob("*"))} == {0}
     with RunReader(copy) as reader:
         assert [one.partial for one in reader.episodes()] == [1.0, 0.5]
     (verdict,) = verify_home([run.id], key)

@@ -132,7 +132,8 @@ def pull(run: str, place: Place, progress: Progress) -> tuple[Manifest, int]:
     path, aside = runs_dir() / run, home() / "pulling" / run
     try:
         if not path.exists():
-            (aside / "logs").mkdir(mode=0o700, parents=True, exist_ok=True)
+            for folder in (aside.parent, aside, aside / "logs"):  # a mode is of the last folder only
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with alone_in(aside):
                 if not path.exists():  # nobody has moved it there meanwhile
                     return manifest, _fetch_all(aside, path, manifest, place, progress)
