@@ -140,6 +140,8 @@ tasks: [{split: dev}, {split: test}]
         ("{agent-option: {drop: 0.5}, split: dev}", 5),
         ("{cell: 'oracle * test'}", 4),
         ("{benchmark: saasworld, model: null, split: dev}", 3),
+        ("{agent-option: null}", 4),
+        ("{tag: null, agent: codex}", 4),
     ],
 )
 def test_exclude_takes_cells_out(tmp_path: Path, condition: str, left: int) -> None:

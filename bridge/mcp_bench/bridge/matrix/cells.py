@@ -136,12 +136,14 @@ def _single(values: Values, settings: Settings, number: int) -> Values:
 
 
 def _fits(cell: Cell, condition: Values, settings: Settings) -> bool:
-    return all(_has(cell, key, wanted, settings) for key, wanted in condition.items() if wanted is not None)
+    return all(_has(cell, key, wanted, settings) for key, wanted in condition.items())
 
 
 def _has(cell: Cell, key: str, wanted: Any, settings: Settings) -> bool:
     if key == "cell":
         return any(_is_named(cell, pattern) for pattern in wanted)
+    if not wanted:  # `null`, of an option that is repeatable: the cells without it
+        return not cell.values.get(key)
     if isinstance(wanted, dict):
         own = cell.values.get(key) or {}
         return all(own.get(name) in words for name, words in wanted.items())
