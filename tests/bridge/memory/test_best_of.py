@@ -11,6 +11,7 @@ from click.testing import CliRunner
 from mcp_bench.bridge.cli.best_of import best_of
 from mcp_bench.bridge.cli.harness import harness
 from mcp_bench.bridge.memory.judge import NoJudgeError, answers_kept
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
 from tests.support.model_endpoint.endpoint import ModelEndpoint
@@ -197,6 +198,26 @@ def test_a_place_that_cannot_be_written_costs_nothing(
         assert "chosen 1.000" in chosen(*asks, "--out", str(tmp_path / "x.jsonl"))
         assert len(endpoint.requests) == 1
     assert len((tmp_path / "x.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_home_that_cannot_be_written_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "k")
+    recorded(good=[("x", 0.0), ("x", 0.0), ("y", 1.0)], fine=[("x", 0.0), ("x", 0.0), ("y", 1.0)])
+    script = Script("do ", (Step(text='{"best": 3}'),) * 3, without_tools=True)
+    with ModelEndpoint([script]) as endpoint:
+        asks = ("--judge-model", "m", "--judge-base-url", endpoint.openai_url)
+        (home() / "judge").touch()
+        with pytest.raises(StorageError, match=r"cannot write .*/judge: File exists"):
+            chosen(*asks)
+        assert endpoint.requests == []
+        (home() / "judge").unlink()
+        with pytest.raises(NoJudgeError, match="are kept"):
+            chosen(*asks, "--role-limit", "requests=1")
+        [kept] = (home() / "judge").iterdir()
+        kept.unlink()
+        kept.symlink_to("/dev/full")
+        with pytest.raises(StorageError, match=r"cannot write .*jsonl: No space left"):
+            chosen(*asks)
 
 
 def test_options_of_a_model_need_a_model(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from mcp_bench.bridge.roles.episode_host import EpisodeHost
 from mcp_bench.bridge.roles.models import Roles, roles_of
+from mcp_bench.recorder.files.replacement import writing
 from mcp_bench.recorder.store.asked import Asked
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage
@@ -55,6 +56,7 @@ class Judge:
 
         Raises:
             NoJudgeError: it gave none, or a limit is reached.
+            StorageError: its answer cannot be kept.
         """
         messages = [ChatMessage(role="system", content=system), ChatMessage(role="user", content=question)]
         known = self._known.get((system, question))
@@ -82,7 +84,7 @@ class Judge:
     def _store(self, asked: Asked) -> None:
         self.asked.append(asked)
         if asked.answer is not None:
-            with self._kept.open("a", encoding="utf-8") as file:
+            with writing(self._kept), self._kept.open("a", encoding="utf-8") as file:
                 file.write(asked_lines([asked]))
 
 
@@ -120,10 +122,12 @@ def answers_kept(what: str, options: Mapping[str, Any], subject: Sequence[object
 
     Raises:
         NoJudgeError: the model stopped answering; the text says what is kept.
+        StorageError: the home cannot be written.
     """
     of = json.dumps([options["judge_model"], options["judge_base_url"], *subject], default=str)
     folder = home() / "judge"
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with writing(folder):
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     kept = folder / f"{what}-{sha256(of.encode()).hexdigest()[:12]}.jsonl"
     try:
         yield kept
