@@ -109,6 +109,9 @@ def test_an_episode_is_found_beside_a_copy_of_its_run(invoke: Invoke) -> None:
     assert f"{folder.path}/logs" in invoke(show, first).output
     several = invoke(show, "ep_").exception
     assert str(several) == f"'ep_' matches 2 episodes ({first}, {second}): give a longer prefix"
+    listed = invoke(show, "--json")
+    assert [run["id"] for run in json.loads(listed.stdout)] == [folder.id]
+    assert (listed.exit_code, listed.stderr.count(f"is a copy of the run {folder.id} beside it")) == (1, 2)
 
 
 def test_an_unknown_episode_suggests_similar_ids(invoke: Invoke) -> None:

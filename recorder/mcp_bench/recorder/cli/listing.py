@@ -17,6 +17,7 @@ from rich.text import Text
 
 from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
@@ -27,14 +28,16 @@ from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 def show_runs(tags: Sequence[str], as_json: bool) -> None:
     """Print the runs that have all of the tags, oldest first.
 
-    Unreadable runs are listed on stderr, and the exit code is then 1.
+    Unreadable runs, and copies of runs beside them, are listed on stderr, and the exit code is then 1.
     """
     runs: list[RunSummary] = []
     paths, problems = readable(tags=tags)
     for path in paths:
         try:
             with RunReader(path) as reader:
-                runs += [summary] if (summary := reader.summary()) else []
+                if summary := reader.summary():
+                    check_no_copy(path, summary.id)
+                    runs.append(summary)
         except StorageError as error:
             problems.append(error)
     for problem in problems:
