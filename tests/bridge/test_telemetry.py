@@ -267,6 +267,12 @@ def test_without_the_packages_the_run_says_what_to_install(bench: Any, script: W
     assert len(bench.grades()) == 1
 
 
+def test_a_wrong_setting_is_only_reported(bench: Any, script: Write) -> None:
+    stderr = record(bench, script(CALLS), "http://127.0.0.1:9", OTEL_BSP_MAX_QUEUE_SIZE="-5")
+    assert "the observer opentelemetry cannot be started: ValueError: max_queue_size must be" in stderr
+    assert len(bench.grades()) == 1
+
+
 @pytest.mark.parametrize("off", [{"OTEL_SDK_DISABLED": "true"}, {"OTEL_TRACES_EXPORTER": "none"}])
 def test_telemetry_can_be_disabled(
     bench: Any, script: Write, receiver: Receiver, off: dict[str, str]

@@ -94,6 +94,9 @@ class Observers:
             except BenchError as error:  # recording continues without it
                 _log.warning("%s", error)
                 continue
+            except Exception as error:  # its own code, which its settings can break
+                _log.warning("the observer %s cannot be started: %s: %s", name, type(error).__name__, error)
+                continue
             if observer is not None:
                 self._all.append(observer)
 
