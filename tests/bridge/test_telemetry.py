@@ -267,6 +267,14 @@ def test_without_the_packages_the_run_says_what_to_install(bench: Any, script: W
     assert len(bench.grades()) == 1
 
 
+def test_an_import_sends_nothing(bench: Any, receiver: Receiver, tmp_path: Path) -> None:
+    path = tmp_path / "chats.jsonl"
+    path.write_text(json.dumps({"messages": [{"role": "user", "content": "Look."}]}) + "\n")
+    bench.environ["OTEL_EXPORTER_OTLP_ENDPOINT"] = receiver.url
+    assert "imported 1 episodes" in bench.run("import", path, "--format", "openai").stdout
+    assert receiver.bodies == []
+
+
 def test_a_wrong_setting_is_only_reported(bench: Any, script: Write) -> None:
     stderr = record(bench, script(CALLS), "http://127.0.0.1:9", OTEL_BSP_MAX_QUEUE_SIZE="-5")
     assert "the observer opentelemetry cannot be started: ValueError: max_queue_size must be" in stderr

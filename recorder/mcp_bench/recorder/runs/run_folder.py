@@ -57,7 +57,8 @@ class RunFolder:
             undo.callback(self.grades.close)
             if info is None and sealing:
                 self._unseal()
-            self.recording.observers.add_registered()
+            if self.info.settings.imported is None:  # what another program recorded is no event here
+                self.recording.observers.add_registered()
             undo.pop_all()
         self._lock: int | None = lock
         self.id = self.info.id
