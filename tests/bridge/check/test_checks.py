@@ -157,6 +157,32 @@ def test_worlds_that_break_are_tried_no_further() -> None:
     assert opened.broken == {"train-France": "SystemExit: 3"}
 
 
+class OneAtATime(Capitals):
+    """Its worlds need something that there is once, such as a port."""
+
+    def __init__(self) -> None:
+        self.taken = False
+
+    def make_world(self, task_id: str, seed: int) -> SimpleWorld:
+        if self.taken:
+            raise RuntimeError("the port is taken")
+        self.taken, made, benchmark = True, Quiz("Paris"), self
+
+        async def close() -> None:
+            benchmark.taken = False
+
+        made.close = close  # type: ignore[method-assign]
+        return made
+
+
+def test_a_world_is_closed_if_its_twin_does_not_open() -> None:
+    benchmark = OneAtATime()
+    tasks = [task for task in benchmark.tasks("train") if task.id in ("train-Peru", "train-Chad")]
+    opened = anyio.run(open_all, benchmark, tasks, 0)
+    assert set(opened.broken.values()) == {"RuntimeError: the port is taken"}
+    assert (len(opened.opens), benchmark.taken) == (2, False)
+
+
 def test_what_differs_in_no_recording_is_deterministic() -> None:
     class Timed(Quiz):
         def __init__(self, capital: str) -> None:

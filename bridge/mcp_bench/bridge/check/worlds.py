@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Self
@@ -86,13 +87,15 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
     solved = await solution(benchmark, planned)
     if solved is not None:
         found.solutions[task.id] = solved
-    start = time.perf_counter()
-    world = await open_world(benchmark, task.id, seed=seed, host=host)
-    found.opens.append(time.perf_counter() - start)
-    twin = await open_world(benchmark, task.id, seed=seed, host=host)
-    if isinstance(world, Converses) or (not isinstance(world, RemoteWorld) and reads_transcript(world)):
-        found.reading.add(task.id)
-    try:
+    async with AsyncExitStack() as closing:
+        start = time.perf_counter()
+        world = await open_world(benchmark, task.id, seed=seed, host=host)
+        closing.push_async_callback(world.close)
+        found.opens.append(time.perf_counter() - start)
+        twin = await open_world(benchmark, task.id, seed=seed, host=host)
+        closing.push_async_callback(twin.close)
+        if isinstance(world, Converses) or (not isinstance(world, RemoteWorld) and reads_transcript(world)):
+            found.reading.add(task.id)
         if list(world.tools()) != list(twin.tools()):
             found.different.append(f"{task.id}: two worlds have different tools")
         normal = Normal(benchmark.replay_ignores)
@@ -114,9 +117,6 @@ async def _open(benchmark: Benchmark, task: Task, seed: int, host: Host, found: 
         stored = [normal.value(as_stored(facts(grade))) for grade in grades]
         if stored[0] != stored[-1]:
             found.different.append(f"{task.id}: the same state has two grades")
-    finally:
-        await world.close()
-        await twin.close()
 
 
 def schemas(benchmark: Benchmark, opened: Opened) -> Finding:
