@@ -103,6 +103,7 @@ def test_a_command_that_names_our_files_is_evidence(
         ("reasoning-gym", "python -c 'import reasoning_gym'", "tainted"),
         ("reasoning-gym", "ls /opt/venv/lib/python3.11/site-packages/reasoning_gym/", "tainted"),
         ("reasoning-gym", "pip install reasoning-gym", "tainted"),
+        ("harbor:/data/my-tasks", "python -c 'import harbor'", "tainted"),
         ("game-2048", "python -c 'from game import Board'", "clean"),
         ("game-2048", "pip install game", "clean"),
     ],

@@ -63,7 +63,7 @@ class _Search:
         self.observed = False
         """Whether a transcript or a captured model call shows what the agent did."""
         self._canaries = Canaries(reader.canaries())
-        name = self._episode.benchmark
+        name = self._episode.benchmark.partition(":")[0]  # NAME:FOLDER
         packages = {name, name.replace("-", "_")}
         self._marks = Marks(reader.path.absolute().parent.parent, packages, self._episode.prompt)
         # an agent may repeat our home if the prompt or the world named it first
