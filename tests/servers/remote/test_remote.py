@@ -59,6 +59,19 @@ async def test_tasks_and_references_match_the_benchmark(remote: RemoteBenchmark)
     assert remote.reference("page-1") is None
 
 
+async def test_leaving_the_tasks_does_not_wait_for_the_worker(remote: RemoteBenchmark) -> None:
+    """The garbage collector leaves them, too, in any thread: also in the one that reads the answers."""
+    held = [remote.tasks()]
+    next(held[0])
+    os.kill(worker(remote), signal.SIGSTOP)
+    try:
+        with anyio.fail_after(20):
+            await anyio.to_thread.run_sync(held.clear, abandon_on_cancel=True)
+    finally:
+        os.kill(worker(remote), signal.SIGCONT)
+    assert [task.id for task in remote.tasks(None, 2)] == ["page-0", "page-1"]
+
+
 async def test_a_world_is_solved_and_graded(remote: RemoteBenchmark) -> None:
     world = await remote.open("page-4", seed=3)
     assert list(world.tools()) == list((await BENCHMARK.open("page-4")).tools())

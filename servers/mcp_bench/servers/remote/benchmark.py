@@ -147,9 +147,8 @@ class RemoteBenchmark(BenchmarkDefaults):
         try:
             while page := connection.request("page", cursor=cursor, size=PAGE):
                 yield from map(Task.model_validate, page)
-        finally:
-            if connection.alive:
-                connection.request("forget", cursor=cursor)
+        finally:  # perhaps by the garbage collector, in the thread that reads the answers
+            connection.post("forget", cursor=cursor)
 
     def task(self, task_id: str) -> Task:
         return Task.model_validate(self._connected().request("task", task_id=task_id))

@@ -128,7 +128,7 @@ class WorkerConnection:
             with self._state:
                 self._pending.pop(number, None)
             future.cancel()
-            self.post({"cancel": number})
+            self._send_soon({"cancel": number})
             raise
         finally:
             self._listeners.pop(number, None)
@@ -156,13 +156,13 @@ class WorkerConnection:
             self._tools = tools, tuple(map(ToolSpec.model_validate, tools))
         return self._tools[1]
 
-    def post(self, message: dict[str, JSON]) -> None:
-        """Send a message that has no answer, without waiting for the worker to read it."""
-        self._send_soon(message)
+    def post(self, method: str, **params: JSON) -> None:
+        """Send a request without waiting for it. Any thread can, also while it collects garbage."""
+        self._send_soon({"id": UNANSWERED, "method": method, "params": params})
 
     def drop(self, world: int) -> None:
         """Let the worker close a world, without waiting for it."""
-        self.post({"id": UNANSWERED, "method": "close", "params": {"world": world}})
+        self.post("close", world=world)
 
     def close(self) -> None:
         """Ask the worker to end, then kill it after a grace period. Pending requests fail. Idempotent."""
