@@ -43,6 +43,18 @@ def test_no_episode_starts_after_max_cost_is_reached(bench, script: Write) -> No
     assert len(bench.grades()) == 8
 
 
+def test_what_was_put_off_when_the_money_ran_out_is_cut_short(bench, script: Write) -> None:
+    """The first episode is put off, since its agent reports a failure; the last one costs the rest."""
+    fault = 'open(os.path.join(os.environ["HOME"], "fault"), "w").write("endpoint_error: 503")'
+    fails = script(f'{COSTS}if "colours" in CONFIG["prompt"]: {fault}')
+    command = ("--repeat", "1", "--retries", "0", "--max-cost", "0.8", "--agent-option", fails, "--json")
+    done = bench.run(*PRICED, *command, code=1)
+    summary = json.loads(done.stdout)
+    assert (summary["graded"], summary["invalid"], summary["stopped"]) == (1, 1, True)
+    assert "--max-cost is reached: $0.80 of $0.80 spent" in summary["stopped_by"]
+    assert f"mcp-bench record --resume {bench.run_folder.name} --max-cost MORE" in done.stderr
+
+
 def test_attempts_without_a_cost_are_counted(bench, script: Write) -> None:
     silent = COSTS + 'if "colours" in CONFIG["prompt"]: os.unlink(os.path.join(os.environ["HOME"], "usage"))'
     done = bench.run(*PRICED, "--max-cost", "1", "--agent-option", script(silent), code=1)

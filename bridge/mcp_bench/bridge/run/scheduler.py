@@ -77,7 +77,7 @@ async def run_all(
                 workers.start_soon(work_through, shared, last)
 
     await work_in_parallel(run.pending(), last=False)
-    if put_off.episodes and put_off.agent_works and not breaker.tripped.is_set():
+    if put_off.episodes and put_off.agent_works:
         await work_in_parallel(put_off.episodes, last=True)
 
 
