@@ -94,6 +94,20 @@ def test_input_and_output_can_be_one_socket() -> None:
     assert found[3]["result"]["content"][0]["text"] == big * 9
 
 
+def test_a_client_that_breaks_off_has_left() -> None:
+    """Node's pipes are sockets: one that its process leaves with unread bytes is reset."""
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen(COMMAND, stdin=theirs, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as server:
+        assert server.stdout and server.stderr
+        theirs.sendall(b"unread")
+        theirs.close()
+        ours.sendall(requests()[0])
+        assert json.loads(server.stdout.readline())["id"] == 0
+        ours.close()
+        assert server.stdout.read() == b"back\n", server.stderr.read().decode()
+    assert server.returncode == 0
+
+
 def test_input_and_output_can_be_files(tmp_path: Path) -> None:
     source, sink = tmp_path / "in", tmp_path / "out"
     source.write_bytes(b"".join(requests(("read", {"page": 1}))))

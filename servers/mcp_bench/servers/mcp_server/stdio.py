@@ -39,13 +39,16 @@ class FileDescriptors(ObjectStream[bytes]):
         self._writable = poller(sink, select.POLLOUT)
 
     async def receive(self) -> bytes:
-        if self._readable is None:
-            data = await anyio.to_thread.run_sync(os.read, self._source, CHUNK)
-        else:
-            await anyio.lowlevel.checkpoint()
-            if not self._readable.poll(0):
-                await anyio.wait_readable(self._source)
-            data = os.read(self._source, CHUNK)
+        try:
+            if self._readable is None:
+                data = await anyio.to_thread.run_sync(os.read, self._source, CHUNK)
+            else:
+                await anyio.lowlevel.checkpoint()
+                if not self._readable.poll(0):
+                    await anyio.wait_readable(self._source)
+                data = os.read(self._source, CHUNK)
+        except OSError as error:
+            raise anyio.BrokenResourceError from error
         if not data:
             raise anyio.EndOfStream
         return data
