@@ -2,8 +2,10 @@
 
 import dataclasses
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -208,6 +210,12 @@ def test_a_cohort_and_steps_have_any_score_by_default(bench_home: Path, tmp_path
 def test_preference_pairs_are_exported(bench_home: Path, tmp_path: Path) -> None:
     record([(planned("t0"), Story(partial=0.2)), (planned("t0", repeat=1), Story(partial=0.9))])
     assert open_home().export(tmp_path / "pairs.jsonl", Selection(on_leak="allow"), pairs=True).rows == 1
+
+
+def test_a_home_without_runs_is_merged_into_empty_tables(bench_home: Path, tmp_path: Path) -> None:
+    assert not open_home().merge(tmp_path / "all.db")
+    with closing(sqlite3.connect(tmp_path / "all.db")) as merged:
+        assert merged.execute("SELECT * FROM episode_summary").fetchall() == []
 
 
 def test_runs_are_verified_merged_and_deleted(home: Home, tmp_path: Path) -> None:

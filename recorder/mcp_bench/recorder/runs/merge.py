@@ -21,6 +21,7 @@ from mcp_bench.recorder.store.database import applied_migrations, open_reader, r
 from mcp_bench.recorder.store.schema_check import Column, columns
 from mcp_bench.servers.errors import WrongUseError
 
+_DATABASES = ((RECORDINGS, schema.recordings), (GRADES, schema.grades))
 _RENAMED = {(GRADES, "seals"): "grade_seals"}
 """Tables whose name exists in both databases."""
 _ANNOTATIONS = """
@@ -65,10 +66,13 @@ def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object
     try:
         with _new_database(fresh) as db:
             db.execute(_ANNOTATIONS)
+            for name, tables in _DATABASES:
+                for table, every in columns(tables).items():
+                    _create(db, _RENAMED.get((name, table), table), every)
             for run in runs:
                 progress(run.name)
                 counts += _add(db, run)
-            db.execute("CREATE INDEX IF NOT EXISTS calls_episode ON calls (run, episode)")
+            db.execute("CREATE INDEX calls_episode ON calls (run, episode)")
             db.execute(_SUMMARY)
         _put(fresh, out)
     except FileExistsError:
@@ -123,7 +127,7 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
     if not row:
         return counts
     check_no_copy(run, row[0])
-    for name, tables in ((RECORDINGS, schema.recordings), (GRADES, schema.grades)):
+    for name, tables in _DATABASES:
         path = run / name
         if not path.exists():
             continue
@@ -133,13 +137,9 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
         with database_errors(path):
             db.execute("ATTACH ? AS source", [read_only_uri(path)])
             try:
-                stored = columns(tables, applied)
-                for table, every in columns(tables).items():
+                for table, own in columns(tables, applied).items():
                     target = _RENAMED.get((name, table), table)
-                    _create(db, target, every)
-                    if table in stored:
-                        names = [column.name for column in stored[table]]
-                        counts[target] += _copy(db, table, target, names, row[0])
+                    counts[target] += _copy(db, table, target, [column.name for column in own], row[0])
             finally:
                 db.execute("DETACH source")
     noted = read_annotations(run)
@@ -150,9 +150,7 @@ def _add(db: sqlite3.Connection, run: Path) -> Counter[str]:
 
 
 def _create(db: sqlite3.Connection, table: str, every: Sequence[Column]) -> None:
-    """Create a table with the columns of the latest version, unless it exists."""
-    if db.execute("SELECT 1 FROM main.sqlite_master WHERE name = ?", [table]).fetchone():
-        return
+    """Create a table with the columns of the latest version."""
     own = [] if any(column.name == "run" for column in every) else ["run"]
     key = ", ".join(f'"{name}"' for name in own + [column.name for column in every if column.in_key])
     kinds = ["run TEXT NOT NULL"] * bool(own) + [f'"{column.name}" {column.type}' for column in every]
