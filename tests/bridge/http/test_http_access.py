@@ -12,7 +12,7 @@ from starlette.types import Receive, Scope, Send
 
 from mcp_bench.bridge.http import access
 from mcp_bench.bridge.http.access import AccessRules, is_loopback
-from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.listen import bind, listen, url_host
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from tests.support.http.http_peers import LOOPBACK, Script, recording_proxy, scripted_server, serving
@@ -98,6 +98,12 @@ def test_other_addresses_need_a_token() -> None:
     assert [is_loopback(host) for host in ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost")] == [
         True
     ] * 5
+
+
+def test_the_url_of_a_listener_leads_to_it() -> None:
+    shown = {"127.0.0.1": "127.0.0.1", "::1": "[::1]", "[::1]": "[::1]", "box.example": "box.example"}
+    assert {host: url_host(host) for host in shown} == shown
+    assert [url_host(host) for host in ("0.0.0.0", "::")] == ["127.0.0.1"] * 2
 
 
 async def test_a_wildcard_listener_accepts_any_host_with_the_token() -> None:

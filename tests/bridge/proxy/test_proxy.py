@@ -228,14 +228,15 @@ def test_everything_ends_when_the_client_goes_away(bench) -> None:
 
 
 @pytest.mark.anyio
-@pytest.mark.parametrize("stop", [signal.SIGTERM, signal.SIGHUP])
-async def test_sessions_over_http_end_with_the_proxy(bench, stop: signal.Signals) -> None:
+@pytest.mark.parametrize(("listen", "stop"), [("0", signal.SIGTERM), ("0.0.0.0:0", signal.SIGHUP)])
+async def test_sessions_over_http_end_with_the_proxy(bench, listen: str, stop: signal.Signals) -> None:
     """SIGHUP is the end of its terminal."""
     accept = {"Accept": "application/json, text/event-stream"}
     async with sdk_server(echo_server()) as url:
-        with bench.start("proxy", "--http", "0", url) as proxy:
+        with bench.start("proxy", "--http", listen, url) as proxy:
             try:
                 address = (await anyio.to_thread.run_sync(proxy.stdout.readline)).strip()
+                assert address.startswith("http://127.0.0.1:")
                 async with httpx2.AsyncClient() as client:
                     assert (await client.post(address, json=INITIALIZE, headers=accept)).status_code == 200
                 proxy.send_signal(stop)

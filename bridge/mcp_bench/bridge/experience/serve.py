@@ -12,10 +12,10 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 
 from mcp_bench.bridge.experience.tools import READS, Experience
 from mcp_bench.bridge.http.access import AccessRules
-from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.listen import bind, listen, url_host
 from mcp_bench.bridge.http.token import below, listener_token
 from mcp_bench.bridge.interactive.clients import stop_on_signal
-from mcp_bench.bridge.interactive.http_server import HttpOptions, url_host
+from mcp_bench.bridge.interactive.http_server import HttpOptions
 from mcp_bench.servers.contracts import JSON, ToolResult
 from mcp_bench.servers.mcp_server.server import Context, WorldSession, build_server
 from mcp_bench.servers.mcp_server.stdio import serve_stdio

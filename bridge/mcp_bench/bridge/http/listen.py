@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import logging
 import socket
 from collections.abc import Callable, Generator
@@ -50,6 +51,17 @@ def bind(host: str, port: int) -> socket.socket:
         listener.close()
         raise BenchError(f"cannot listen on {host}:{port}: {error.strerror}. Choose another port") from error
     return listener
+
+
+def url_host(host: str) -> str:
+    """Return a host as a URL needs it to reach the host from this machine."""
+    bare = host.strip("[]")
+    with contextlib.suppress(ValueError):
+        address = ipaddress.ip_address(bare)
+        if address.is_unspecified:
+            return "127.0.0.1"
+        return f"[{bare}]" if address.version == 6 else bare
+    return bare
 
 
 async def listen(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ipaddress
 import logging
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from starlette.requests import Request
 
 from mcp_bench.bridge.http.access import AccessRules
-from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.listen import bind, listen, url_host
 from mcp_bench.bridge.http.token import below, listener_token
 from mcp_bench.bridge.interactive.client import ClientTools
 from mcp_bench.bridge.interactive.clients import Clients, stop_on_signal
@@ -120,14 +119,3 @@ async def serve_http(benchmark: str, choice: TaskChoice, options: HttpOptions) -
             await clients.end_tasks()
             tasks.cancel_scope.cancel()
     await clients.close()
-
-
-def url_host(host: str) -> str:
-    """Return a host as a URL needs it to reach the host from this machine."""
-    bare = host.strip("[]")
-    with contextlib.suppress(ValueError):
-        address = ipaddress.ip_address(bare)
-        if address.is_unspecified:
-            return "127.0.0.1"
-        return f"[{bare}]" if address.version == 6 else bare
-    return bare

@@ -12,7 +12,7 @@ import click
 from anyio.abc import TaskStatus
 
 from mcp_bench.bridge.http.access import AccessRules
-from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.listen import bind, listen, url_host
 from mcp_bench.bridge.http.recorded import Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SessionExchanges
@@ -89,7 +89,7 @@ async def serve_http_proxy(
             try:
                 async with anyio.create_task_group() as tasks:
                     await tasks.start(listen, app, listener)
-                    task_status.started(f"http://{host}:{port}{proxy.path}")
+                    task_status.started(f"http://{url_host(host)}:{port}{proxy.path}")
             finally:
                 exchanges.end_all()
                 episodes.end_shared()
