@@ -110,7 +110,11 @@ def test_all_that_is_public_exists_and_has_a_docstring() -> None:
         ({"seed": 2**63}, "seed is 9223372036854775808: it should be a number of 64 bits"),
         ({"server": "echo", "tasks": ["a"]}, "tasks does not go with server"),
         ({"jobs": 0}, "jobs is 0: it should be greater than or equal to 1"),
-        ({"referees": 0}, "referees.constrained-int is 0: it should be greater than or equal to 1"),
+        ({"referees": 0}, "referees is 0: it should be greater than or equal to 1, or should be 'auto'"),
+        (
+            {"role_limits": {"cost": -1}},
+            "role_limits.cost is -1: it should be greater than or equal to 1, or should be greater than 0",
+        ),
         ({"env": {"MCP_BENCH_RETRIES": "many"}}, "$MCP_BENCH_RETRIES is 'many'"),
         ({"agent": ""}, "name an agent"),
     ],

@@ -5,6 +5,7 @@ The command imports this module when it starts, so pydantic is imported only whe
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -27,6 +28,8 @@ OF_ROLES = tuple(f"{role}_{what}" for role in ROLES for what in ("model", "base_
 OF_BENCHMARKS = ("benchmark", "split", "tasks", "tags", "limit", "max_calls", *OF_ROLES, "prices")
 """Choices that have no meaning with a server."""
 URLS = ("base_url", *OF_ROLES[1::2])
+
+ONE_OF_SEVERAL = re.compile(r"constrained-\w+|literal\[.*\]")
 
 Checked = TypeVar("Checked")
 
@@ -249,10 +252,17 @@ def check(kind: type[Checked], values: Mapping[str, Any]) -> Checked:
     try:
         return TypeAdapter(kind).validate_python(values)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"])
-        what = first["msg"].removeprefix("Input ")
+        first, *more = error.errors(include_url=False)
+        where = place(first["loc"])
+        # a value of several possible types has an error for each of them
+        why = [first["msg"], *(one["msg"] for one in more if place(one["loc"]) == where)]
+        what = ", or ".join(text.removeprefix("Input ") for text in why)
         raise WrongUseError(f"{where} is {first['input']!r}: it {what}") from None
+
+
+def place(loc: Sequence[int | str]) -> str:
+    """Return where a value is, without what pydantic calls the types that it may have."""
+    return ".".join(str(part) for part in loc if not ONE_OF_SEVERAL.fullmatch(str(part)))
 
 
 @cache
