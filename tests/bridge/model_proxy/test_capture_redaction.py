@@ -42,3 +42,9 @@ def test_short_words_are_not_secrets() -> None:
     assert stored_path(b"/v1/x", b"beta=true&token=abc&empty=", ()) == (
         "/v1/x?beta=true&token=[redacted]&empty=[redacted]"
     )
+
+
+def test_each_cookie_has_a_secret_of_its_own() -> None:
+    secrets = secrets_of([(b"cookie", b"session=s3cr3t-0123456789==; lang=en; other=an0ther-s3cr3t")], b"")
+    body = b"session s3cr3t-0123456789==, other an0ther-s3cr3t, lang=en"
+    assert without_secrets(body, secrets) == b"session [redacted], other [redacted], lang=en"

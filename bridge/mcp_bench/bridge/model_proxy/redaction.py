@@ -45,10 +45,16 @@ Headers = Iterable[tuple[bytes, bytes]]
 
 def secrets_of(headers: Headers, query: bytes) -> tuple[bytes, ...]:
     """Return the secrets of a request, longest first. Header names must be in lower case."""
-    words = [word for name, value in headers if name in KEY_HEADERS for word in value.split()]
+    words = [word for name, value in headers if name in KEY_HEADERS for word in _words(name, value)]
     words += [value.encode() for name, value in _pairs(query) if name not in QUERY]
     found = {word for word in words if len(word) >= SECRET_LETTERS}
     return tuple(sorted(found, key=len, reverse=True))
+
+
+def _words(name: bytes, value: bytes) -> list[bytes]:
+    if name == b"cookie":  # NAME=VALUE; NAME=VALUE (RFC 6265)
+        return [pair.partition(b"=")[2].strip() for pair in value.split(b";")]
+    return value.split()
 
 
 def stored_headers(headers: Headers, allowed: set[bytes], secrets: Iterable[bytes]) -> dict[str, str]:
