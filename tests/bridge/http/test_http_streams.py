@@ -174,6 +174,32 @@ async def test_a_server_that_hangs_up_without_an_answer(tmp_path: Path) -> None:
     assert (answer.status_code, answer.json()["id"]) == (502, None)
 
 
+async def test_no_error_names_the_login_in_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is sent with every request, and hidden from clients and from the recording."""
+
+    async def play(script: Script) -> None:
+        await script.read_request()
+        await script.say(b"gibberish\r\n\r\n")
+
+    async def refused(url: str, root: Path) -> str:
+        async with recording_proxy(f"{url}?key=s3cret", root) as proxy, httpx2.AsyncClient() as client:
+            answer = await client.post(proxy.url, content=CALL)
+            assert proxy.bodies("server") == [answer.content]
+        assert answer.status_code == 502
+        return answer.text
+
+    async with scripted_server(play) as server:
+        said = await refused(server.url, tmp_path / "gibberish")
+    assert "Bad status line" in said and "s3cret" not in said
+
+    monkeypatch.setattr(reverse_proxy, "CONNECT_SECONDS", 0.1)
+    with socket.create_server((LOOPBACK, 0), backlog=0) as busy:
+        url = f"http://{LOOPBACK}:{busy.getsockname()[1]}/mcp"
+        with socket.create_connection(busy.getsockname()):  # no other one gets in
+            said = await refused(url, tmp_path / "busy")
+    assert "no connection within 0.1 seconds" in said and "s3cret" not in said
+
+
 async def test_a_client_that_does_not_read_holds_the_server_back(tmp_path: Path) -> None:
     total, sent = 100 * MEGABYTE, 0
     whole = anyio.Event()

@@ -158,9 +158,9 @@ class ReverseProxy:
             await checkpoint_if_cancelled()  # the client may have caused it
             await start()
             if started:
-                _log.warning("the %s at %s broke off its response: %s", self._peer, self.origin, error)
+                _log.warning("the %s at %s broke off its response: %s", self._peer, self.origin, _why(error))
             else:
-                await _refuse(send, f"no answer from the {self._peer} at {self.origin}: {error}")
+                await _refuse(send, f"no answer from the {self._peer} at {self.origin}: {_why(error)}")
             return
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
@@ -210,6 +210,15 @@ def _end_to_end(headers: Iterable[tuple[bytes, bytes]]) -> Headers:
         token.strip().lower() for name, value in lower if name == b"connection" for token in value.split(b",")
     }
     return [(name, value) for name, value in lower if name not in _ONE_CONNECTION and name not in named]
+
+
+def _why(error: aiohttp.ClientError) -> str:
+    """Return what an error says, without the URL: its query can contain a login."""
+    if isinstance(error, aiohttp.ClientResponseError):
+        return error.message
+    if isinstance(error, aiohttp.ConnectionTimeoutError):
+        return f"no connection within {CONNECT_SECONDS:g} seconds"
+    return str(error)
 
 
 async def _refuse(send: Send, text: str) -> None:
