@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from mcp_bench.servers.errors import WrongUseError
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -40,3 +42,13 @@ def option(default: Any, text: str, **details: Any) -> Any:
     """
     made: dict[str, Any] = {"default_factory" if default in (dict, list) else "default": default}
     return field(**made, metadata={"help": text, **details})
+
+
+def check_seed(seed: int) -> None:
+    """Check that a seed can be stored.
+
+    Raises:
+        WrongUseError: it has more than the 64 bits of a database's integers.
+    """
+    if not -(2**63) <= seed < 2**63:
+        raise WrongUseError(f"seed is {seed}: it should be a number of 64 bits, which can be stored")

@@ -194,6 +194,7 @@ async def test_a_client_over_http_keeps_the_referee_up(bench) -> None:
         (("notebok",), "did you mean notebook"),
         (("notebook", "--task", "colurs"), "did you mean colours"),
         (("notebook", "--split", "nosuch"), "unknown split"),
+        (("notebook", "--seed", str(2**63)), "a number of 64 bits"),
     ],
 )
 def test_connect_reports_wrong_use(bench, args: tuple[str, ...], words: str) -> None:

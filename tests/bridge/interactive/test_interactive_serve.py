@@ -327,6 +327,7 @@ def test_export_includes_interactive_episodes(bench, lines, tmp_path) -> None:
         (("notebok",), "did you mean notebook"),
         (("notebook", "--task", "colurs"), "did you mean colours"),
         (("notebook", "--split", "nosuch"), "unknown split"),
+        (("notebook", "--seed", str(2**63)), "a number of 64 bits"),
         (("notebook", "--idle", "nan"), "not a finite number"),
     ],
 )

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import anyio
 
 from mcp_bench.bridge.episode.plan import FailedTask, chosen_tasks, listed_tasks, planned_episode
+from mcp_bench.recorder.option_fields import check_seed
 from mcp_bench.recorder.records import FlagKind, PlannedEpisode, RunInfo, new_id, now_us
 from mcp_bench.recorder.run_settings import RunSettings
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
@@ -96,13 +97,20 @@ class InteractiveRun:
 
 @dataclass(frozen=True)
 class TaskChoice:
-    """The tasks that a client wants: named ones, or those of a split; at most `limit`."""
+    """The tasks that a client wants: named ones, or those of a split; at most `limit`.
+
+    Raises:
+        WrongUseError: the seed cannot be stored.
+    """
 
     split: str | None = None
     """None means the default tasks of the benchmark."""
     tasks: tuple[str, ...] = ()
     seed: int = 0
     limit: int | None = None
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
 
 
 class TaskQueue:

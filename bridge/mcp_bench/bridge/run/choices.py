@@ -15,7 +15,7 @@ from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.bridge.roles.limits import RoleLimits
 from mcp_bench.bridge.sandbox.names import AUTO, ENGINES
 from mcp_bench.recorder.isolation_levels import IN_PROCESS, LEVELS, LIST, SEALING
-from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, option
+from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, check_seed, option
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.needs import ROLES
 
@@ -218,8 +218,7 @@ class Choices:
                 raise UnknownNameError("limit of a role", name, ROLE_LIMITS)
             if name != "cost" and not isinstance(most, int):
                 raise WrongUseError(f"role_limits.{name} is {most!r}: it should be a whole number")
-        if not -(2**63) <= self.seed < 2**63:
-            raise WrongUseError(f"seed is {self.seed}: it should be a number of 64 bits, which can be stored")
+        check_seed(self.seed)
         if self.server is None and self.prompts:
             raise WrongUseError("prompts needs server: a benchmark has tasks of its own")
         for name in OF_BENCHMARKS if self.server is not None else ():
