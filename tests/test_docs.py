@@ -98,6 +98,14 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert anchor in anchors(linked), (target, sorted(anchors(linked)))
 
 
+def test_files_that_pages_name_exist() -> None:
+    """Pages write `bridge/.../run/retry.py` for bridge/mcp_bench/bridge/run/retry.py."""
+    for page in PAGES:
+        for folder, rest in re.findall(r"`(\w+)/\.\.\./([\w/.]+)`", page.read_text(encoding="utf-8")):
+            named = ROOT / folder / "mcp_bench" / folder / rest
+            assert named.exists(), f"{path_of(page)}: {folder}/.../{rest}"
+
+
 def test_the_index_leads_to_every_page() -> None:
     index = ROOT / "docs" / "index.md"
     linked = {index.parent / name for name in re.findall(r"\]\(([\w/-]+\.md)", index.read_text())}
