@@ -227,6 +227,22 @@ def test_everything_ends_when_the_client_goes_away(bench) -> None:
     ]
 
 
+def test_a_client_whose_socket_is_reset_has_left(bench) -> None:
+    """Its input and output can be one socket: if its client leaves an answer unread, reading fails."""
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen(
+        bench.warm_command("proxy", "cat"), env=bench.environment(), stdin=theirs, stdout=theirs
+    ) as process:
+        theirs.close()
+        ours.settimeout(SECONDS)
+        ours.sendall(line(INITIALIZE))
+        ours.recv(1, socket.MSG_PEEK)
+        ours.close()
+        assert process.wait(SECONDS) == 0
+    (episode,) = bench.rows("select termination, invalid, invalid_detail from episodes")
+    assert episode == {"termination": "agent_exit", "invalid": None, "invalid_detail": None}
+
+
 @pytest.mark.anyio
 @pytest.mark.parametrize(("listen", "stop"), [("0", signal.SIGTERM), ("0.0.0.0:0", signal.SIGHUP)])
 async def test_sessions_over_http_end_with_the_proxy(bench, listen: str, stop: signal.Signals) -> None:

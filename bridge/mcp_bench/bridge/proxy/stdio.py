@@ -257,7 +257,7 @@ class Session:
         """Forward until `source` ends. Return False if `sink` takes no more."""
         lines = self.recording.lines()
         taken, waiting, size = True, 0, 0
-        while taken and (chunk := os.read(source, CHUNK)):
+        while taken and (chunk := read(source)):
             if frames := lines.feed(chunk):
                 self.recording.append_unparsed(direction, frames)
             taken = write_all(sink, chunk)
@@ -289,6 +289,14 @@ class Session:
                 self.server.returncode = os.waitstatus_to_exitcode(status)
                 self.events.put(Event("exited"))
                 return
+
+
+def read(fd: int) -> bytes:
+    """Return the next bytes; none at the end, or if the writer has broken off (a reset socket)."""
+    try:
+        return os.read(fd, CHUNK)
+    except OSError:
+        return b""
 
 
 def write_all(fd: int, data: bytes) -> bool:
