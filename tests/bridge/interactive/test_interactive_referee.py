@@ -59,6 +59,34 @@ async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> N
     assert (row["agent"], row["strict"]) == ("mcp", 1.0)
 
 
+def test_a_client_whose_socket_is_reset_has_left(bench) -> None:
+    """Its input and output can be one socket: if its client leaves an answer unread, reading fails."""
+    ours, theirs = socket.socketpair()
+    with subprocess.Popen(
+        bench.warm_command("connect", "notebook"), env=bench.environment(), stdin=theirs, stdout=theirs
+    ) as process:
+        theirs.close()
+        ours.settimeout(60)
+        client = {"name": "raw", "version": "1"}
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
+        with ours.makefile("rb", buffering=0) as answers:
+            ours.sendall(request(1, "initialize", hello))
+            assert json.loads(answers.readline())["id"] == 1
+            ours.sendall(request(2, "tools/call", {"name": "next_task", "arguments": {}}))
+            assert answers.read(1) == b"{"
+        ours.close()
+        try:
+            assert process.wait(60) == 0
+        finally:
+            process.kill()
+    bench.run("down")
+    assert bench.rows("select termination from episodes") == [{"termination": "agent_exit"}]
+
+
+def request(number: int, method: str, params: dict[str, object]) -> bytes:
+    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+
+
 def test_referee_files_are_private(bench) -> None:
     bench.run("up")
     folder = bench.home / "referee"

@@ -39,6 +39,9 @@ def forward_stdin(wire: _socket.socket) -> None:
     try:
         while chunk := os.read(0, CHUNK):
             wire.sendall(chunk)
+    except OSError:  # the agent has broken off (a reset socket), or the referee is gone
+        pass
+    try:
         wire.shutdown(_socket.SHUT_WR)  # pending answers can still arrive
     except OSError:
         pass
