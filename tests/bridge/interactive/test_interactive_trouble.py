@@ -11,7 +11,7 @@ from tests.support.bench_commands import FIXTURES
 pytestmark = pytest.mark.system
 
 ODD = f"""
-import os, sys
+import asyncio, os, sys
 sys.path.insert(0, {str(FIXTURES)!r})
 from mcp_bench_fixtures import Notebook, written_to
 
@@ -39,15 +39,23 @@ class Slow(Notebook):
         await written_to(os.environ["PIPE"])
         return await super().open(task_id)
 
-BROKEN, HOLED, SLOW = Broken(), Holed(), Slow()
+class Gone(Notebook):
+    name = "gone"
+
+    async def open(self, task_id, *, seed=0):
+        if task_id == "numbers":  # as if it awaited a task of its own that it had cancelled
+            raise asyncio.CancelledError("lost")
+        raise SystemExit("bye")
+
+BROKEN, GONE, HOLED, SLOW = Broken(), Gone(), Holed(), Slow()
 """
 
 
 @pytest.fixture
 def odd(bench, tmp_path: Path) -> None:
-    """Install `broken`, which cannot list its tasks, `holed`, which cannot make some of them, and `slow`.
+    """Install `broken`, which cannot list its tasks, `holed`, which cannot make some of them, and others.
 
-    The worlds of `slow` open when PIPE is written to.
+    The worlds of `slow` open when PIPE is written to, and `gone` exits in place of opening one.
     """
     package = tmp_path / "package"
     about = package / "odd-1.dist-info"
@@ -56,7 +64,7 @@ def odd(bench, tmp_path: Path) -> None:
     (about / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1\n")
     (about / "entry_points.txt").write_text(
         "[mcp_bench.benchmarks]\n"
-        + "".join(f"{name} = odd:{name.upper()}\n" for name in ("broken", "holed", "slow"))
+        + "".join(f"{name} = odd:{name.upper()}\n" for name in ("broken", "gone", "holed", "slow"))
     )
     bench.environ["PYTHONPATH"] = f"{package}{os.pathsep}{bench.environment()['PYTHONPATH']}"
 
@@ -73,6 +81,21 @@ def test_a_broken_benchmark_leaves_the_other_clients(bench, lines) -> None:
     assert "Traceback" not in bench.run("serve", "broken", code=1).stderr
     bench.run("down")
     assert [grade["partial"] for grade in bench.grades()] == [0.5]
+
+
+@pytest.mark.usefixtures("odd")
+def test_a_benchmark_that_exits_leaves_the_other_clients(bench, lines) -> None:
+    with lines("connect", "notebook") as server, lines("connect", "gone") as other:
+        server.call("next_task")
+        for _ in range(2):
+            answer = other.call("next_task")
+            assert answer == ("The task cannot be opened. Call next_task for another one.", True)
+        assert server.call("write", key="sky", value="cerulean-sentinel") == ("written", False)
+        server.end()
+        other.end()
+    bench.run("down")
+    found = {row["benchmark"]: (row["episodes"], row["invalid"], row["partial"]) for row in bench.report()}
+    assert found == {"gone": (2, 2, None), "notebook": (1, 0, 0.5)}
 
 
 @pytest.mark.usefixtures("odd")

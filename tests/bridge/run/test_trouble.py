@@ -16,7 +16,7 @@ pytestmark = pytest.mark.system
 Write = Callable[[str], str]
 
 BUGGY = f"""
-import os, sys
+import asyncio, os, sys
 sys.path.insert(0, {str(FIXTURES)!r})  # a worker does not inherit the path
 """
 BUGGY += """
@@ -78,6 +78,8 @@ def bug(place, task):
     if here(place, task):
         if "EXIT" in os.environ:
             raise SystemExit(f"bug in {place}")
+        if "LOSE" in os.environ:  # as if it awaited a task of its own that it had cancelled
+            raise asyncio.CancelledError(f"bug in {place}")
         raise ValueError(f"bug in {place}")
     if "HOME" in os.environ and os.path.exists(fatal := os.path.join(os.environ["HOME"], "fatal")):
         if open(fatal).read() == f"{place} {task}":
@@ -147,6 +149,15 @@ def test_a_benchmark_that_exits_does_not_end_the_run(bench, place: str) -> None:
     bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
     found = outcomes(bench)
     assert f"SystemExit: bug in {place}" in (found["colours"] or "") and found["numbers"] is None
+
+
+@pytest.mark.usefixtures("buggy")
+@pytest.mark.parametrize("place", ["open", "grade", "snapshot"])
+def test_a_benchmark_that_loses_a_task_of_its_own_does_not_end_the_run(bench, place: str) -> None:
+    bench.environ |= {"BUG": place, "ONLY": "colours", "LOSE": "1"}
+    bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
+    found = outcomes(bench)
+    assert f"CancelledError: bug in {place}" in (found["colours"] or "") and found["numbers"] is None
 
 
 @pytest.mark.usefixtures("buggy")

@@ -12,6 +12,7 @@ from mcp_bench.bridge.process.in_process import InProcessAgent
 from mcp_bench.recorder.records import Termination
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import World
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 
 logger = logging.getLogger(__name__)
 CLOSE_SECONDS = 30.0
@@ -66,7 +67,9 @@ async def close(world: World) -> None:
     with anyio.move_on_after(CLOSE_SECONDS, shield=True) as scope:
         try:
             await world.close()
-        except (Exception, SystemExit):
+        except BaseException as error:
+            if not is_own_failure(error):
+                raise
             logger.exception("a world could not be closed")
     if scope.cancelled_caught:
         logger.warning("a world was not closed within %.0f seconds", CLOSE_SECONDS)

@@ -39,6 +39,7 @@ from mcp_bench.servers.errors import BenchError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.host import open_world
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +106,9 @@ async def run_episode(
                 shown = equipped(conversing(world, listed=not native), setup.harness)
                 tools = [ToolSpec.model_validate(tool) for tool in shown.tools()]
                 planned = planned if native else instructed(planned, world)
-            except (Exception, SystemExit) as error:  # a benchmark's own code: other episodes can still work
+            except BaseException as error:  # a benchmark's own code: other episodes can still work
+                if not is_own_failure(error):
+                    raise
                 blame(attempt, host)
                 attempt.invalidate("world_failed", error_text(error))
         version = (None, setup.installation.version)
@@ -255,7 +258,9 @@ async def judge(
         attempt.invalidate("grader_failed", f"no grade within {seconds:g} seconds")
     except WorkerDiedError as error:
         attempt.invalidate("world_failed", str(error))
-    except (Exception, SystemExit) as error:  # a benchmark's own code: not the agent's fault
+    except BaseException as error:  # a benchmark's own code: not the agent's fault
+        if not is_own_failure(error):
+            raise
         if host is not None:
             blame(attempt, host)
         attempt.invalidate("grader_failed", error_text(error))

@@ -48,6 +48,7 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.servers.contracts import ToolSpec, World
 from mcp_bench.servers.errors import BenchError, SandboxEndedError
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 from mcp_bench.servers.mcp_server.server import WorldSession
 from mcp_bench.servers.sandbox import SandboxError
 
@@ -81,8 +82,8 @@ async def work(
             session = None if world is None else world_session(setup, world, planned)
             later = await later_tools(setup, session)
             wire = open_wire(setup, run, episode, session, folder, held, later)
-        except (Exception, SystemExit) as error:  # a benchmark's own code
-            if world is None:
+        except BaseException as error:  # a benchmark's own code
+            if world is None or not is_own_failure(error):
                 raise
             attempt.invalidate("world_failed", error_text(error))
             return

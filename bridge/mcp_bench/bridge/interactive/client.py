@@ -27,6 +27,7 @@ from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, BenchmarkDefaults, Task, ToolResult, ToolSpec, with_defaults
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.host import NoHost, open_world
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.mcp_server.world_session import ToolTableError, refusal
 from mcp_bench.servers.needs import needed_role
@@ -146,7 +147,9 @@ class Client:
             world = await open_world(
                 self.run.benchmark, task.id, seed=self._seed, host=NoHost("interactive use has none")
             )
-        except Exception as error:  # raised by the benchmark's code
+        except BaseException as error:  # raised by the benchmark's code
+            if not is_own_failure(error):
+                raise
             logger.exception("task %s cannot be opened", task.id)
             self._store_failure(self.run.plan(task, self._seed), info, error)
             raise BenchError("The task cannot be opened. Call next_task for another one.") from error
@@ -157,7 +160,7 @@ class Client:
             await close(world)
             raise
 
-    def _store_failure(self, planned: PlannedEpisode, info: ClientInfo | None, error: Exception) -> None:
+    def _store_failure(self, planned: PlannedEpisode, info: ClientInfo | None, error: BaseException) -> None:
         attempt, episode = Attempt(), new_id("ep")
         attempt.invalidate("world_failed", error_text(error))
         begin(self.run.folder, episode, planned, 1, self.task_tools, info)

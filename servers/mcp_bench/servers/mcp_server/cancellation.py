@@ -16,3 +16,9 @@ def is_cancellation(error: BaseException) -> bool:
         task = asyncio.current_task()
         return task is None or task.cancelling() > 0
     return isinstance(error, anyio.get_cancelled_exc_class())  # another event loop's
+
+
+def is_own_failure(error: BaseException) -> bool:
+    """Return whether a benchmark's own code failed, so that others go on: it raised an error, or exited."""
+    lost = isinstance(error, asyncio.CancelledError) and not is_cancellation(error)
+    return lost or isinstance(error, Exception | SystemExit)
