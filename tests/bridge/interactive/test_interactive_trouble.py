@@ -19,6 +19,8 @@ class Broken(Notebook):
     name = "broken"
 
     def tasks(self, split=None, limit=None):
+        if "MCP_BENCH_EXITS" in os.environ:
+            sys.exit("bye")
         raise KeyError("a bug in the list")
 
 class Holed(Notebook):
@@ -70,11 +72,13 @@ def odd(bench, tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("odd")
-def test_a_broken_benchmark_leaves_the_other_clients(bench, lines) -> None:
+@pytest.mark.parametrize("why", ["KeyError: 'a bug in the list'", "SystemExit: bye"])
+def test_a_broken_benchmark_leaves_the_other_clients(bench, lines, why: str) -> None:
+    bench.environ |= {"MCP_BENCH_EXITS": "1"} if "Exit" in why else {}
     with lines("connect", "notebook") as server:
         server.call("next_task")
         refused = bench.run("connect", "broken", code=1)
-        assert "benchmark 'broken' cannot list its tasks: KeyError: 'a bug in the list'" in refused.stderr
+        assert f"benchmark 'broken' cannot list its tasks: {why}" in refused.stderr
         assert "Traceback" not in refused.stderr
         assert server.call("write", key="sky", value="cerulean-sentinel") == ("written", False)
         server.end()

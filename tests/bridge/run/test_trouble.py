@@ -143,10 +143,11 @@ def test_a_bug_in_one_task_leaves_the_others(bench, place: str, why: str) -> Non
 
 
 @pytest.mark.usefixtures("buggy")
-@pytest.mark.parametrize("place", ["open", "grade"])
+@pytest.mark.parametrize("place", ["task", "open", "grade"])
 def test_a_benchmark_that_exits_does_not_end_the_run(bench, place: str) -> None:
     bench.environ |= {"BUG": place, "ONLY": "colours", "EXIT": "1"}
-    bench.run("record", "--agent", "oracle", "--benchmark", "buggy", code=1)
+    named = ("--task", "colours", "--task", "numbers")
+    bench.run("record", "--agent", "oracle", "--benchmark", "buggy", *named, code=1)
     found = outcomes(bench)
     assert f"SystemExit: bug in {place}" in (found["colours"] or "") and found["numbers"] is None
 

@@ -67,7 +67,7 @@ def chosen_tasks(
 def named_task(benchmark: Benchmark, task_id: str, split: str) -> Task | FailedTask:
     try:
         return benchmark.task(task_id)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         return FailedTask(task_id, split, own_failure(error))
 
 
@@ -80,7 +80,7 @@ def listed_tasks(
     """
     try:
         tasks = tagged(benchmark, split, tags, limit)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise BenchError(
             f"benchmark {benchmark.name!r} cannot list its tasks: {own_failure(error)}"
         ) from error
@@ -90,7 +90,7 @@ def listed_tasks(
             found = next(tasks)
         except StopIteration:
             return
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             failures += 1
             yield FailedTask(f"{split or 'default'}#{position}", split or "", own_failure(error))
             if failures == MAX_FAILURES:
@@ -108,12 +108,12 @@ def tools_of(bench: Benchmark) -> Sequence[ToolSpec]:
     """
     try:
         return bench.tools()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         text = f"benchmark {bench.name!r} cannot list its tools: {own_failure(error)}"
         raise BenchError(text) from error
 
 
-def own_failure(error: Exception) -> str:
+def own_failure(error: Exception | SystemExit) -> str:
     """Return a failure of the benchmark's own code in one line.
 
     Raises:
@@ -191,7 +191,7 @@ async def asked_again(benchmark: Benchmark, episode: PlannedEpisode) -> PlannedE
     try:
         task = await anyio.to_thread.run_sync(benchmark.task, episode.task)
         return planned_episode(task, episode.repeat, episode.seed, episode.max_calls)
-    except Exception:  # as before: that error is stored
+    except (Exception, SystemExit):  # as before: that error is stored
         return episode
 
 
