@@ -136,6 +136,15 @@ def test_concurrent_connects_start_one_referee(bench, lines) -> None:
     assert (bench.home / "referee" / "log").read_text().count("the referee is up") == 1
 
 
+def test_a_connection_without_a_choice_learns_that_its_client_has_one(bench, lines) -> None:
+    entry = ("connect", "notebook", "--entry", "mine")
+    with lines(*entry, "--limit", "1") as one:
+        one.call("next_task")
+        assert "Give the same --split, --task, --seed and --limit" in bench.run(*entry, code=2).stderr
+        with lines(*entry, "--limit", "1") as other:
+            assert other.call("write", key="sky", value=RIGHT["sky"]) == ("written", False)
+
+
 def test_two_connections_share_one_client(bench, lines) -> None:
     with lines("connect", "notebook", "--entry", "mine") as one, lines("connect", "notebook") as stranger:
         with lines("connect", "notebook", "--entry", "mine") as other:

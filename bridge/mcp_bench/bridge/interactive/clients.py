@@ -102,7 +102,7 @@ class Clients:
             if state is not None and state.choice != choice:
                 if state.connections:
                     raise WrongUseError(
-                        "this --entry is in use with another choice of tasks. Leave out --split, --task, "
+                        "this --entry is in use with another choice of tasks. Give the same --split, --task, "
                         "--seed and --limit, or use another --entry"
                     )
                 await self._drop(key)
