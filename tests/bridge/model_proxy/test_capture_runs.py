@@ -185,6 +185,16 @@ def test_upstream_is_the_agents_own_endpoint(
     assert upstream(plugin, "http://127.0.0.1:1/v1", options, environ) == "http://127.0.0.1:1/v1"
 
 
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_a_url_with_a_password_is_refused_before_the_run(bench, how: str) -> None:
+    url = f"http://me:{KEY}@127.0.0.1:1/v1"
+    named = ("--base-url", url) if how == "option" else ()
+    bench.environ |= {"OPENAI_BASE_URL": url} if how == "variable" else {}
+    done = bench.run("record", "--agent", "chat", "--model", "m", "--capture-llm", *named, code=2)
+    assert "contains a user or password" in done.stderr and KEY not in done.stderr
+    assert not (bench.home / "runs").exists()
+
+
 @pytest.mark.parametrize(
     ("agent", "environ", "advice"),
     [

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
+from mcp_bench.bridge.model_endpoint.url import is_http_url
 from mcp_bench.plugins.contracts import Agent
 from mcp_bench.plugins.needs import ChoosesApi, needs_of
 from mcp_bench.servers.errors import WrongUseError
@@ -19,9 +21,21 @@ def upstream(
 ) -> str:
     """Return the URL of an agent's model endpoint: `base_url` if given, else the agent's default.
 
-    Raises: WrongUseError: the agent uses no model, its endpoint cannot be changed or is unknown, or
-    its login only works at its own endpoint.
+    Raises:
+        WrongUseError: the agent uses no model, its endpoint cannot be changed or is unknown, its login only
+            works at its own endpoint, or the URL contains a user or password.
     """
+    found = named(agent, base_url, options, environ)
+    if is_http_url(found) and "@" in urlsplit(found).netloc:
+        raise WrongUseError(
+            f"{OPTION}: the URL of the endpoint of {agent.name!r} contains a user or password, which the "
+            "proxy does not send. Give the endpoint a key, or a login in the query of its URL"
+        )
+    return found
+
+
+def named(agent: Agent, base_url: str | None, options: Mapping[str, str], environ: Mapping[str, str]) -> str:
+    """Return the URL as it is named."""
     needs = needs_of(agent)
     if needs is None:
         if base_url is None:
@@ -36,9 +50,9 @@ def upstream(
         )
     if isinstance(agent, ChoosesApi):
         environ = agent.variables(options, environ)
-    named = base_url or next(filter(None, map(environ.get, needs.endpoint_variables)), None)
-    if named is not None:
-        return named
+    url = base_url or next(filter(None, map(environ.get, needs.endpoint_variables)), None)
+    if url is not None:
+        return url
     free = {name: value for name, value in environ.items() if name not in needs.bound}
     found = needs.endpoint_for(free)
     if found is None:
