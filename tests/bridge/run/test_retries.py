@@ -70,8 +70,10 @@ def test_a_resumed_run_continues_the_attempt_numbers(bench, failing) -> None:
     assert (row["episodes"], row["invalid"], row["strict_invalid_as_0"]) == (1, 1, 0.0)
     bench.run("record", "--resume", bench.run_folder.name, code=1)  # the run's own --retries applies
     assert attempts(bench) == [(number, "endpoint_error") for number in (1, 2, 3, 4)]
-    bench.run("record", "--resume", bench.run_folder.name)
+    done = bench.run("record", "--resume", bench.run_folder.name, "--json")
     assert attempts(bench)[4:] == [(5, None)]
+    assert json.loads(done.stdout)["retried"] == 4
+    assert "Recorded now: 1 of 1 episode, " in done.stderr
     assert bench.report()[0]["invalid"] == 0
 
 

@@ -76,7 +76,7 @@ def run_to_end(
     if not gc.get_freeze_count():  # not again in a later run, whose garbage has to be collected
         gc.freeze()  # modules are never collected; looking at them takes a sixth of an episode's CPU time
     resume = go_on or f"mcp-bench record --resume {run.id}{parallel.words()}"
-    total = len(run.pending())
+    total, resumed = len(run.pending()), bool(run.recording.attempts())
     slots = sandbox_slots(run) if parallel.jobs > 1 and not parallel.ray else sys.maxsize
     jobs, why_fewer = jobs_within(parallel.jobs, setup.one_at_a_time, slots)
     title = f"{run.info.agent} on {run.info.benchmark if run.info.graded else 'a server'}"
@@ -113,7 +113,7 @@ def run_to_end(
             if stopped:
                 display.say(f"Stopped. Resume with: {resume}")
     whole = display.progress
-    if total < len(run.info.plan):
+    if resumed:
         with RunReader(run.path) as reader:
             whole = Progress.of(reader.episodes())
     tainted = run.grades.tainted()
@@ -178,7 +178,7 @@ def report_end(
         tainted: ids of the tainted episodes.
     """
     click.echo(f"{run.id}: {whole}", err=True)
-    if 0 < total < len(run.info.plan):
+    if total and whole is not progress:
         count = f"{progress.done} of {counted(len(run.info.plan), 'episode')}"
         click.echo(f"Recorded now: {count}, {progress}", err=True)
     if tainted:
