@@ -1,5 +1,6 @@
 """What single checks of `check-benchmark` find, called as functions. The command has tests of its own."""
 
+import asyncio
 from collections.abc import Iterable
 from itertools import count
 
@@ -148,13 +149,18 @@ def test_a_grade_that_breaks_on_other_answers_is_named() -> None:
     assert reasons[0] == "train-France breaks on its prompt as the answer: ValueError: not a city"
 
 
-def test_worlds_that_break_are_tried_no_further() -> None:
+@pytest.mark.parametrize("error", [SystemExit(3), asyncio.CancelledError("a task of its own")])
+def test_worlds_that_break_are_tried_no_further(error: BaseException) -> None:
     class Broken(Capitals):
         def make_world(self, task_id: str, seed: int) -> SimpleWorld:
-            raise SystemExit(3)
+            raise error
 
     opened = anyio.run(open_all, Broken(), list(Broken().tasks("train", 1)), 0)
-    assert opened.broken == {"train-France": "SystemExit: 3"}
+    assert opened.broken == {"train-France": f"{type(error).__name__}: {error}"}
+    found = tried(Broken())
+    assert (
+        f"train-France breaks on its prompt as the answer: {type(error).__name__}: {error}" in found.reasons
+    )
 
 
 class OneAtATime(Capitals):

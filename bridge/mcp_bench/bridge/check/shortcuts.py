@@ -16,6 +16,7 @@ from mcp_bench.bridge.interactive.tools import AnsweredWorld
 from mcp_bench.servers.contracts import Benchmark, Grade, Reference, Task
 from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.host import open_world
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 from mcp_bench.servers.mcp_server.world_session import WorldSession, error_text
 from mcp_bench.servers.needs import SANDBOX
 
@@ -36,7 +37,9 @@ async def shortcuts(
         for what, blind in guesses(task, tasks, solutions):
             try:
                 grade = await played(benchmark, task.id, blind, seed)
-            except (Exception, SystemExit) as error:  # the benchmark's own code
+            except BaseException as error:  # the benchmark's own code
+                if not is_own_failure(error):
+                    raise
                 broken.append(f"{task.id} breaks on {what}: {error_text(error)}")
                 continue
             earned.append(grade.partial)

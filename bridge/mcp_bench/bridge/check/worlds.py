@@ -22,6 +22,7 @@ from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.contracts import Benchmark, Converses, Reference, Task, ToolSpec
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.host import Host, NoHost, open_world
+from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 from mcp_bench.servers.mcp_server.world_session import WorldSession
 from mcp_bench.servers.remote.world import RemoteWorld
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
@@ -75,7 +76,9 @@ async def open_all(benchmark: Benchmark, tasks: Sequence[Task], seed: int) -> Op
         try:
             async with LendsSandboxes() as host:
                 await _open(benchmark, task, seed, host, found)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
+            if not is_own_failure(error):
+                raise
             found.broken[task.id] = f"{type(error).__name__}: {error}"
     return found
 
