@@ -115,6 +115,18 @@ def test_tasks_that_cannot_be_made_are_left_out(bench, lines) -> None:
     assert errors.count("is left out: KeyError: 'row 7'") == 3
 
 
+def test_a_task_that_needs_a_sandbox_says_so_in_the_recording(bench, lines) -> None:
+    with lines("serve", "codeworld", "--limit", "1") as server:
+        assert server.call("next_task") == (
+            "The task cannot be opened. Call next_task for another one.",
+            True,
+        )
+        server.end()
+    (episode,) = bench.rows("select invalid, invalid_detail from episodes")
+    assert episode["invalid"] == "world_failed"
+    assert episode["invalid_detail"].startswith("the task needs a sandbox. Interactive use has none")
+
+
 @pytest.mark.usefixtures("odd")
 def test_a_task_whose_request_is_cancelled_comes_again(bench, lines, tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"

@@ -30,13 +30,11 @@ from mcp_bench.servers.host import NoHost, open_world
 from mcp_bench.servers.mcp_server.cancellation import is_own_failure
 from mcp_bench.servers.mcp_server.tool_session import PromptSpec
 from mcp_bench.servers.mcp_server.world_session import ToolTableError, refusal
-from mcp_bench.servers.needs import needed_role
+from mcp_bench.servers.needs import SANDBOX, needed_role
 
 logger = logging.getLogger(__name__)
 
-NO_MODELS = (
-    "the task needs a model that plays a role in its world. Interactive use has none: take `mcp-bench record`"
-)
+NOT_LENT = "the task needs {}. Interactive use has none: take `mcp-bench record`"
 NO_TASK = "No task is open. Call next_task to start one."
 
 
@@ -143,7 +141,9 @@ class Client:
     async def _start(self, task: Task, info: ClientInfo | None) -> OpenTask:
         try:
             if any(needed_role(need) for need in task.needs):
-                raise BenchError(NO_MODELS)
+                raise BenchError(NOT_LENT.format("a model that plays a role in its world"))
+            if SANDBOX in task.needs:
+                raise BenchError(NOT_LENT.format("a sandbox"))
             world = await open_world(
                 self.run.benchmark, task.id, seed=self._seed, host=NoHost("interactive use has none")
             )
