@@ -225,6 +225,12 @@ async def test_a_client_over_http_keeps_the_referee_up(bench) -> None:
     wait_until_ended(bench.home)
 
 
+def test_connect_says_that_too_many_tasks_are_named(bench, tmp_path: Path) -> None:
+    (tmp_path / "ids").write_text("colours numbers\n" * 60_000)
+    refused = bench.run("connect", "notebook", "--task", f"@{tmp_path / 'ids'}", code=2)
+    assert "the referee reads at most 1,048,576: name fewer" in refused.stderr
+
+
 @pytest.mark.parametrize(
     "args,words",
     [

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from mcp_bench.bridge.interactive.paths import RefereePaths, is_held, take
 from mcp_bench.bridge.wire.shim import CHUNK, forward_stdin, write_all
-from mcp_bench.servers.errors import BenchError
+from mcp_bench.servers.errors import BenchError, WrongUseError
 
 Command = Literal["status", "stay", "down"]
 ANSWER_SECONDS = 30.0
@@ -186,6 +186,8 @@ def _last_lines(paths: RefereePaths) -> str:
 
 PROTOCOL = 2
 """Version of the first line in each direction."""
+HELLO_BYTES = 1 << 20
+"""Longest first line of a client, without its secret."""
 ATTEMPTS = 3
 QUIT_AFTER = 3600.0
 """Seconds without a client after which an automatically started referee ends."""
@@ -204,9 +206,15 @@ def join(paths: RefereePaths, hello: dict[str, Any]) -> socket.socket:
 
     Raises:
         RefusedError: unknown benchmark, task or split, or another version of mcp-bench.
+        WrongUseError: too many tasks are named.
         BenchError: a referee cannot be started or reached.
     """
     paths.refuse_long()
+    if (size := len(json.dumps(hello))) > HELLO_BYTES:
+        raise WrongUseError(
+            f"the names of the tasks take {size:,} bytes, and the referee reads at most {HELLO_BYTES:,}: "
+            "name fewer, or take `mcp-bench serve`, which needs no referee"
+        )
     for _ in range(ATTEMPTS):
         stream = open_socket(str(paths.client_socket))
         if stream is None:

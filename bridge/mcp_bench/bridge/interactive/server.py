@@ -18,7 +18,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.bridge.interactive.clients import Clients, ClientState, stop_on_signal
-from mcp_bench.bridge.interactive.control import PROTOCOL
+from mcp_bench.bridge.interactive.control import HELLO_BYTES, PROTOCOL
 from mcp_bench.bridge.interactive.http_server import HttpOptions, serve_clients
 from mcp_bench.bridge.interactive.http_sessions import every_benchmark
 from mcp_bench.bridge.interactive.paths import RefereePaths, take
@@ -36,7 +36,8 @@ logger = logging.getLogger(__name__)
 LOCK_SECONDS = 60.0
 """Limit for waiting on a previous referee, which may still grade its open tasks."""
 HELLO_SECONDS = 10.0
-HELLO_BYTES = 1 << 20
+SECRET_BYTES = 1 << 10
+"""More than a secret takes."""
 MAX_CONNECTIONS = 256
 
 
@@ -326,7 +327,7 @@ def same_secret(shown: str, secret: str) -> bool:
 async def receive_line(source: BufferedByteReceiveStream) -> bytes | None:
     with anyio.move_on_after(HELLO_SECONDS):
         with suppress(anyio.DelimiterNotFound, anyio.IncompleteRead, anyio.BrokenResourceError):
-            return await source.receive_until(b"\n", HELLO_BYTES)
+            return await source.receive_until(b"\n", HELLO_BYTES + SECRET_BYTES)
     return None
 
 
