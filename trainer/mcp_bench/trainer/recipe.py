@@ -117,6 +117,8 @@ class Data(Section):
     """`shuffled` puts them in random order; `sampled` leaves out a random number that a row does not call."""
     masked_names: float = Field(default=0.0, ge=0, le=1)
     """The share of rows whose tools get random names, so that what a tool does has to be read."""
+    masked_values: float = Field(default=0.0, ge=0, le=1)
+    """The share of rows in which names that calls repeat are random words, so that they have to be copied."""
 
 
 class Generation(Section):

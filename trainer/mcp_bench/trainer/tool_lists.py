@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.trainer.masked_values import with_masked_values
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rows import Row, read_rows
 
@@ -26,7 +27,7 @@ LETTERS = ("bdfgklmnprstvz", "aeiou")
 
 
 def training_rows(recipe: Recipe, paths: Iterable[Path]) -> list[Row]:
-    """Read the rows of a recipe, with the lists of tools that it asks for; see `read_rows` for errors."""
+    """Read the rows of a recipe, with the changes that it asks for; see `read_rows` for errors."""
     rows, seed = read_rows(paths), recipe.training.seed
     if recipe.data.tools == "sampled":
         rows = [with_fewer_tools(row, f"{seed} {at}") for at, row in enumerate(rows)]
@@ -34,6 +35,8 @@ def training_rows(recipe: Recipe, paths: Iterable[Path]) -> list[Row]:
         rows = shuffled(rows, seed)
     if recipe.data.masked_names:
         rows = with_masked_names(rows, recipe.data.masked_names, seed)
+    if recipe.data.masked_values:
+        rows = with_masked_values(rows, recipe.data.masked_values, seed)
     return rows
 
 

@@ -39,8 +39,8 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path], *, metho
         BenchError: a file, a pair, the tokenizer, its template or the recipe cannot be used.
     """
     check_recipe(recipe, method)
-    if recipe.data.tools != "all" or recipe.data.masked_names:
-        click.echo("data.tools and data.masked_names are for rows: pairs keep their tools", err=True)
+    if recipe.data.tools != "all" or recipe.data.masked_names or recipe.data.masked_values:
+        click.echo("data.tools and data.masked_* are for rows: pairs stay as they are", err=True)
     pairs = read_pairs(sources)
     rows = [row for pair in pairs for row in (pair.chosen, pair.rejected)]
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)
