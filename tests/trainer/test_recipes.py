@@ -129,7 +129,7 @@ def test_an_unknown_recipe_has_near_matches() -> None:
 
 
 CP, QWEN35, LORA = "qwen3-8b-8xh100-cp", "qwen3.5-9b-8xh100-64k", "qwen3.5-9b-lora-1gpu"
-TINY = "tiny-cpu"
+TINY, LEARNING = "tiny-cpu", "tiny-cpu-grpo"
 
 
 @pytest.mark.parametrize(
@@ -153,6 +153,11 @@ TINY = "tiny-cpu"
         (LORA, ["lora=null"], "largest part is optimizer: shard it"),
         (LORA, ["training.checkpointing=off", "data.max_length=65536"], "largest part is activations"),
         (QWEN35, ["hardware.devices=1"], "with one device shards nothing"),
+        (LEARNING, ["lora={targets: [q_proj]}"], "trains all weights"),
+        (LEARNING, ["training.precision=bf16"], "use bf16-mixed, or fp32"),
+        (LEARNING, ["rl.ahead=1"], "rl.ahead=1 samples while weights change"),
+        (LEARNING, ["rl.engine.devices=[1]"], "are for rl.engine.kind=vllm"),
+        (LEARNING, ["rl.engine.kind=vllm", "rl.min_p=0.1"], "rl.min_p needs rl.engine.kind=torch"),
     ],
 )  # fmt: skip
 def test_impossible_recipes_are_refused_with_a_reason(name: str, overrides: list[str], reason: str) -> None:
@@ -161,6 +166,15 @@ def test_impossible_recipes_are_refused_with_a_reason(name: str, overrides: list
     assert isinstance(result.exception, WrongUseError)
     assert reason in str(result.exception)
     assert any(reason in why for why in json.loads(result.stdout)["refused"])
+
+
+def test_what_only_learning_refuses_does_not_matter_with_rows(tmp_path: Path) -> None:
+    row = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row) + "\n")
+    asked = ["plan", "tiny-cpu-grpo", "--set", "rl.ahead=1", "--data", str(tmp_path / "rows.jsonl")]
+    result = CliRunner().invoke(train, asked)
+    assert result.exit_code == 0, result.exception
+    assert "start with  mcp-bench train sft" in result.stdout
 
 
 @pytest.mark.parametrize(("devices", "machines"), [(8, 1), (16, 2)])

@@ -148,7 +148,7 @@ def test_a_plan_for_learning_from_reward_has_the_engine() -> None:
     eight = _plan("qwen3.5-9b-grpo-8gpu")["learning"]
     assert eight["engine"] == 8 * eight["weights"] // 2, "all weights, in 16 bits instead of 32"
     assert sum(eight.values()) < 0.9 * 79 * 2**30
-    apart = _plan("qwen3.5-9b-grpo-8gpu", "--set", "rl.engine.kind=vllm")["learning"]
+    apart = _plan("qwen3.5-9b-grpo-8gpu", "--set", "rl.engine={kind: vllm, devices: [8]}")["learning"]
     assert (apart["engine"], apart["cache"]) == (0, 0)
     assert "train rl    about" in CliRunner().invoke(train, ["plan", "tiny-cpu-grpo"]).stdout
     assert plan["launch"] == "mcp-bench train rl tiny-cpu-grpo --start MODEL --tasks ids.txt"
@@ -160,6 +160,7 @@ def test_a_plan_starts_without_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from click.testing import CliRunner; from mcp_bench.trainer.cli.train import train;"
         "assert CliRunner().invoke(train, ['plan', 'tiny-cpu']).exit_code == 0;"
+        "assert CliRunner().invoke(train, ['plan', 'tiny-cpu-grpo']).exit_code == 0;"
         f"of = ['--set', 'model={{base: {tmp_path}}}'];"
         "assert CliRunner().invoke(train, ['plan', 'tiny-cpu', *of]).exit_code == 0;"
         "print([name for name in ('torch', 'transformers', 'numpy') if name in sys.modules])"

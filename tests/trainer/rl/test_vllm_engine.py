@@ -28,7 +28,8 @@ from mcp_bench.trainer.rl.collect import Rollouts
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
-from mcp_bench.trainer.rl.vllm_engine import check_engine, visible, with_engine
+from mcp_bench.trainer.rl.start import check_learning
+from mcp_bench.trainer.rl.vllm_engine import visible, with_engine
 from tests.support.training.tiny_checkpoints import (
     QUESTION,
     QWEN3_CALL,
@@ -304,23 +305,25 @@ def test_settings_that_cannot_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MCP_BENCH_VLLM", raising=False)
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(MissingDependencyError, match="vLLM was not found: install it in a separate"):
-        check_engine(recipe())
+        check_learning(recipe(), "grpo", ())
     with pytest.raises(WrongUseError, match=r"needs GPUs of its own: name them"):
-        check_engine(recipe("hardware.device=cuda"))
+        check_learning(recipe("hardware.device=cuda"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"names a GPU twice"):
-        check_engine(recipe("rl.engine.devices=[1,1]"))
+        check_learning(recipe("rl.engine.devices=[1,1]"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"the trainer has the first 2 .* so vLLM's numbers begin at 2"):
-        check_engine(recipe("hardware.device=cuda", "hardware.devices=2", "rl.engine.devices=[3,1]"))
+        check_learning(
+            recipe("hardware.device=cuda", "hardware.devices=2", "rl.engine.devices=[3,1]"), "grpo", ()
+        )
     with pytest.raises(WrongUseError, match=r"rl\.constrain_calls needs rl\.engine\.kind=torch"):
-        check_engine(recipe("rl.constrain_calls=true"))
+        check_learning(recipe("rl.constrain_calls=true"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"rl\.min_p needs rl\.engine\.kind=torch"):
-        check_engine(recipe("rl.min_p=0.1"))
+        check_learning(recipe("rl.min_p=0.1"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"vLLM takes 2 at most"):
-        check_engine(recipe("rl.temperature=2.5"))
+        check_learning(recipe("rl.temperature=2.5"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"are for rl\.engine\.kind=vllm"):
-        check_engine(recipe("rl.engine.kind=torch", "rl.engine.devices=[1]"))
+        check_learning(recipe("rl.engine.kind=torch", "rl.engine.devices=[1]"), "grpo", ())
     with pytest.raises(WrongUseError, match=r"rl\.ahead=1 samples while weights change"):
-        check_engine(recipe("rl.engine.kind=torch", "rl.ahead=1"))
+        check_learning(recipe("rl.engine.kind=torch", "rl.ahead=1"), "grpo", ())
     assert visible((6, 7), {}) == "6,7"
     assert visible((1, 2), {"CUDA_VISIBLE_DEVICES": "3,5,GPU-8a"}) == "5,GPU-8a"
     with pytest.raises(WrongUseError, match="CUDA_VISIBLE_DEVICES names 1"):

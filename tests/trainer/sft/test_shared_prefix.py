@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.refusals import refuse
+from mcp_bench.trainer.refusals import refusals, refuse
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.shared_prefix import BLOCK, GROUPS, SimilarBeginnings, common_prefix, groups_of
 from mcp_bench.trainer.sft.train import Ready, make_ready, make_trainer
@@ -40,7 +40,7 @@ def alike(count: int, *, weight: float | None = None) -> list[dict[str, Any]]:
 def ready_for(folder: Path, data: list[dict[str, Any]], **changed: object) -> Ready:
     tokenizer = save_tokenizer(folder / "tokenizer")
     _, recipe = load_recipe("tiny-cpu", settings(**changed)[1::2])
-    refuse(recipe)
+    refuse(refusals(recipe))
     return make_ready(recipe, str(tokenizer), [write_rows(folder / "rows.jsonl", data)])
 
 

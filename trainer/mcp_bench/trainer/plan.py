@@ -18,7 +18,7 @@ from mcp_bench.trainer.memory import (
     trained_parameters,
 )
 from mcp_bench.trainer.recipe import Recipe, load_recipe
-from mcp_bench.trainer.refusals import refusals
+from mcp_bench.trainer.refusals import learning_refusals, refusals
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,10 @@ def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared 
         # a lower bound: first-fit packing leaves some space unused
         sequences = math.ceil(prepared.tokens / recipe.data.max_length) if prepared else None
     epoch = math.ceil(sequences / per_step) if sequences is not None else None
+    learns = "rl" in recipe.model_fields_set
+    refused = refusals(recipe)
+    if learns and used is None:  # with rows it imitates, as in `launch_line`
+        refused = list(dict.fromkeys([*refused, *learning_refusals(recipe)]))
     return Plan(
         recipe=name,
         summary=recipe.summary,
@@ -92,12 +96,8 @@ def plan(name: str, recipe: Recipe, rows: int | None = None, prepared: Prepared 
         steps_per_epoch=epoch,
         steps=math.ceil(epoch * recipe.training.epochs) if epoch is not None else None,
         data=_data(prepared) if prepared else None,
-        refused=refusals(recipe),
-        learning=(
-            {str(part): size for part, size in learning_memory(recipe).items()}
-            if "rl" in recipe.model_fields_set
-            else None
-        ),
+        refused=refused,
+        learning={str(part): size for part, size in learning_memory(recipe).items()} if learns else None,
     )
 
 

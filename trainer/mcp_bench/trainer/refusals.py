@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -22,6 +22,9 @@ COMPARED = (
 SINKS: tuple[Attention, ...] = ("eager", "kernels-community/vllm-flash-attn3")
 """Attention with a sink for each head, which only gpt-oss has."""
 
+HOTTEST = 2.0
+"""The highest temperature that vLLM takes."""
+
 
 def refusals(recipe: Recipe) -> list[str]:
     """Return the reasons why a recipe cannot work, each with a remedy."""
@@ -37,17 +40,18 @@ def refusals(recipe: Recipe) -> list[str]:
     ]
 
 
-def refuse(recipe: Recipe, more: Iterable[str] = ()) -> None:
-    """Check that a recipe can work.
+def learning_refusals(recipe: Recipe) -> list[str]:
+    """Return the reasons why a recipe cannot learn from reward, by any algorithm, each with a remedy."""
+    return [*_learning(recipe), *_engine(recipe)]
 
-    Args:
-        recipe: the recipe.
-        more: further reasons to refuse it.
+
+def refuse(reasons: Sequence[str]) -> None:
+    """Refuse a recipe if there are reasons to.
 
     Raises:
-        WrongUseError: the recipe cannot work; the text lists every reason.
+        WrongUseError: there are; the text lists every reason.
     """
-    if reasons := [*refusals(recipe), *more]:
+    if reasons:
         raise WrongUseError("the recipe cannot work:" + "".join(f"\n- {reason}" for reason in reasons))
 
 
@@ -199,23 +203,51 @@ def _memory(recipe: Recipe) -> Iterator[str]:
     )
 
 
-def can_learn(recipe: Recipe) -> None:
-    """Refuse recipes that cannot learn from reward.
-
-    Raises:
-        WrongUseError: the recipe has adapters, or splits model or sequences in a way that does not work here.
-    """
-    hardware = recipe.hardware
+def _learning(recipe: Recipe) -> Iterator[str]:
+    hardware, training = recipe.hardware, recipe.training
     if recipe.lora is not None:
-        raise WrongUseError("learning from reward trains all weights: use a recipe without lora")
+        yield "learning from reward trains all weights: use a recipe without lora"
     if recipe.data.shared_prefix:
-        raise WrongUseError("data.shared_prefix is for training on files: set it to false")
+        yield "data.shared_prefix is for training on files: set it to false"
     if hardware.context_parallel > 1:
-        raise WrongUseError("learning from reward keeps each row whole: set hardware.context_parallel=1")
+        yield "learning from reward keeps each row whole: set hardware.context_parallel=1"
     # on CPUs, imitation refuses to shard, and a loop has one recipe for both; learning does it in any case
     if hardware.devices > 1 and hardware.sharding != "fsdp2" and hardware.device != "cpu":
-        raise WrongUseError("learning from reward on several devices needs hardware.sharding=fsdp2")
-    if hardware.devices > 1 and recipe.training.optimizer == "muon":
-        raise WrongUseError(
-            "training.optimizer muon works on whole matrices, but fsdp2 splits them: use adamw"
+        yield "learning from reward on several devices needs hardware.sharding=fsdp2"
+    if hardware.devices > 1 and training.optimizer == "muon":
+        yield "training.optimizer muon works on whole matrices, but fsdp2 splits them: use adamw"
+    if training.precision == "bf16":
+        yield (
+            "training.precision=bf16 stores weights in 16 bits, and rounding loses updates as small as those "
+            "from reward: use bf16-mixed, or fp32"
         )
+
+
+def _engine(recipe: Recipe) -> Iterator[str]:
+    """Look at the engine for rollouts."""
+    engine, hardware = recipe.rl.engine, recipe.hardware
+    if engine.kind == "torch":
+        if engine.devices or engine.arguments:
+            yield "rl.engine.devices and rl.engine.arguments are for rl.engine.kind=vllm"
+        if recipe.rl.ahead and hardware.devices == 1:
+            yield (
+                "rl.ahead=1 samples while weights change, so the engine needs weights of its own: use "
+                "rl.engine.kind=vllm, or several devices"
+            )
+        return
+    named = engine.devices
+    if hardware.device == "cuda" and not named:
+        yield "rl.engine.kind=vllm needs GPUs of its own: name them, such as rl.engine.devices=[6,7]"
+    if len(set(named)) < len(named):
+        yield f"rl.engine.devices={list(named)} names a GPU twice"
+    of_trainer = min(hardware.devices, hardware.devices_per_node)  # each process takes that of its number
+    if hardware.device == "cuda" and any(device < of_trainer for device in named):
+        yield (
+            f"rl.engine.devices={list(named)}: the trainer has the first {of_trainer} of the GPUs that it "
+            f"can see, so vLLM's numbers begin at {of_trainer}"
+        )
+    for name in ("constrain_calls", "min_p"):
+        if getattr(recipe.rl, name):
+            yield f"rl.{name} needs rl.engine.kind=torch"
+    if recipe.rl.temperature > HOTTEST:
+        yield f"rl.temperature: vLLM takes {HOTTEST:g} at most"

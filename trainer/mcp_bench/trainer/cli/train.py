@@ -165,7 +165,7 @@ def plan(
         click.echo(json.dumps(_document(made, line)))
     else:
         _show(made, line)
-    refuse(loaded)
+    refuse(made.refused)
     if write is not None:
         click.echo(f"Written: {write_slurm_script(loaded, recipe, write, line)}", err=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,12 +14,12 @@ from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
-from mcp_bench.trainer.refusals import can_learn
+from mcp_bench.trainer.refusals import learning_refusals, refuse
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.settings import check_used
-from mcp_bench.trainer.rl.vllm_engine import check_engine
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+from mcp_bench.trainer.serving.engines import find_engine
 from mcp_bench.trainer.trial.recordings import given, refuse_own
 from mcp_bench.trainer.trial.tasks import check_named, stored_name, task_ids
 
@@ -73,14 +74,10 @@ def check_learning(recipe: Recipe, algorithm: Algorithm, record_options: Sequenc
             endpoint of its own: by default, the policy's would be asked for it.
         MissingDependencyError: its engine is not installed.
     """
-    can_learn(recipe)
-    check_engine(recipe)
+    refuse(learning_refusals(recipe))
+    if recipe.rl.engine.kind == "vllm":
+        find_engine("vllm", None, os.environ)
     check_used(algorithm, recipe.rl)
-    if recipe.training.precision == "bf16":
-        raise WrongUseError(
-            "training.precision=bf16 stores weights in 16 bits, and rounding loses updates as small as those "
-            "from reward: use bf16-mixed, or fp32"
-        )
     for role in ROLES:
         model, endpoint = f"--{role}-model", f"--{role}-base-url"
         if given(record_options, model) and not given(record_options, endpoint):

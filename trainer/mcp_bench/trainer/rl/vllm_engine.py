@@ -36,7 +36,6 @@ from mcp_bench.trainer.engine.sampling import Chosen
 from mcp_bench.trainer.engine.sequence import Completion, Decoding, Request, hidden_tokens
 from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.serving import Server, serve
-from mcp_bench.trainer.serving.engines import find_engine
 from mcp_bench.trainer.sft.model import save_result
 
 MODEL = "policy"
@@ -45,51 +44,7 @@ START_SECONDS = 1800.0
 """Large models are loaded and compiled first."""
 SHOWN = 500
 """Characters of an error of the server that are shown."""
-HOTTEST = 2.0
-"""The highest temperature that vLLM takes."""
 TOO_OLD = "vLLM 0.32 can"
-
-
-def check_engine(recipe: Recipe) -> None:
-    """Check that a recipe's engine for rollouts can be started.
-
-    Raises:
-        WrongUseError: it has no device, or is not where it is said to be.
-        MissingDependencyError: vLLM is not installed.
-    """
-    engine = recipe.rl.engine
-    if engine.kind == "torch":
-        if engine.devices or engine.arguments:
-            raise WrongUseError("rl.engine.devices and rl.engine.arguments are for rl.engine.kind=vllm")
-        if recipe.rl.ahead and recipe.hardware.devices == 1:
-            raise WrongUseError(
-                "rl.ahead=1 samples while weights change, so the engine needs weights of its own: use "
-                "rl.engine.kind=vllm, or several devices"
-            )
-        return
-    if recipe.hardware.device == "cuda" and not engine.devices:
-        raise WrongUseError(
-            "rl.engine.kind=vllm needs GPUs of its own: name them, such as rl.engine.devices=[6,7]"
-        )
-    _check_devices(recipe)
-    for name in ("constrain_calls", "min_p"):
-        if getattr(recipe.rl, name):
-            raise WrongUseError(f"rl.{name} needs rl.engine.kind=torch")
-    if recipe.rl.temperature > HOTTEST:
-        raise WrongUseError(f"rl.temperature: vLLM takes {HOTTEST:g} at most")
-    find_engine("vllm", None, os.environ)
-
-
-def _check_devices(recipe: Recipe) -> None:
-    hardware, named = recipe.hardware, recipe.rl.engine.devices
-    if len(set(named)) < len(named):
-        raise WrongUseError(f"rl.engine.devices={list(named)} names a GPU twice")
-    of_trainer = min(hardware.devices, hardware.devices_per_node)  # each process takes that of its number
-    if hardware.device == "cuda" and min(named) < of_trainer:
-        raise WrongUseError(
-            f"rl.engine.devices={list(named)}: the trainer has the first {of_trainer} of the GPUs that it "
-            f"can see, so vLLM's numbers begin at {of_trainer}"
-        )
 
 
 def with_engine(loaded: Loaded, folder: Path, recipe: Recipe) -> Loaded:

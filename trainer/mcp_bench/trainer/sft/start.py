@@ -11,7 +11,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import prepare
 from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
-from mcp_bench.trainer.refusals import refuse
+from mcp_bench.trainer.refusals import refusals, refuse
 from mcp_bench.trainer.rows import read_rows
 from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.model import check_weights
@@ -121,7 +121,7 @@ def check(recipe: Recipe) -> None:
             "process per device with the command that `mcp-bench train plan` prints, or set "
             f"hardware.devices={there}"
         )
-    refuse(recipe, here)
+    refuse([*refusals(recipe), *here])
 
 
 def new_folder(recipe: str) -> Path:

@@ -9,7 +9,7 @@ from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.bases import KNOWN
 from mcp_bench.trainer.launch import nodes
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
-from mcp_bench.trainer.refusals import refuse
+from mcp_bench.trainer.refusals import refusals, refuse
 
 
 def trial_recipe(name: str, overrides: Iterable[str]) -> str:
@@ -23,7 +23,7 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
         BenchError: the base model cannot be downloaded.
     """
     _, recipe = load_recipe(name, overrides)
-    refuse(recipe, _too_far(recipe))
+    refuse([*refusals(recipe), *_too_far(recipe)])
     source = recipe.model
     if source.base is not None:
         source = source.model_copy(update={"base": str(_folder(source.base))})
