@@ -207,6 +207,17 @@ def test_plan_refuses_a_template_mismatch(tmp_path: Path) -> None:
     assert f"{data}:1: the prompt that the server renders before messages[3]" in str(result.exception)
 
 
+def test_plan_refuses_turns_without_an_end(tmp_path: Path) -> None:
+    byte_tokenizer(CHATML.replace("<|im_end|>", ".")).save_pretrained(tmp_path / "tokenizer")
+    row = {"messages": [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Yes."}]}
+    data = tmp_path / "train.jsonl"
+    data.write_text(json.dumps(row))
+    arguments = ["plan", "tiny-cpu", "--data", str(data), "--tokenizer", str(tmp_path / "tokenizer")]
+    result = CliRunner().invoke(train, arguments)
+    assert isinstance(result.exception, WrongUseError)
+    assert "no turn of the assistant ends with a special token" in str(result.exception)
+
+
 def test_a_tokenizer_without_a_usable_template_is_refused(tmp_path: Path) -> None:
     plain = ("<|im_end|>",)  # no turn tokens
     with pytest.raises(WrongUseError, match="has no chat template"):

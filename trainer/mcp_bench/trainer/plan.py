@@ -115,6 +115,7 @@ def plan_recipe(
     Raises:
         WrongUseError: recipe, files or tokenizer cannot be used.
         BenchError: rows are malformed, or training and serving templates disagree.
+        NothingToTrainOnError: no row is left.
     """
     if tokenizer is not None and not data:
         raise WrongUseError("--tokenizer needs rows to tokenise: pass them with --data")
@@ -124,21 +125,14 @@ def plan_recipe(
 
 
 def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
-    from mcp_bench.trainer.tool_lists import training_rows
-
-    rows = training_rows(recipe, data)
     if tokenizer is None:
-        return len(rows), None
-    from mcp_bench.trainer.data import prepare
-    from mcp_bench.trainer.templates import check_templates, choose_templates
-    from mcp_bench.trainer.tokenizer import load_tokenizer
+        from mcp_bench.trainer.tool_lists import training_rows
 
-    loaded = load_tokenizer(tokenizer)
-    templates = choose_templates(loaded, recipe.model)
-    check_templates(loaded, templates, rows)
-    return len(rows), prepare(
-        rows, loaded, templates, recipe.data.max_length, mask_failed=recipe.data.failed_calls == "mask"
-    )
+        return len(training_rows(recipe, data)), None
+    from mcp_bench.trainer.sft.train import make_ready
+
+    prepared = make_ready(recipe, tokenizer, data).prepared
+    return len(prepared.examples), prepared
 
 
 def _data(prepared: Prepared) -> dict[str, Any]:
