@@ -202,6 +202,15 @@ def test_torchrun_can_parse_the_batch_script(tmp_path: Path, devices: int, machi
         ]
 
 
+def test_a_folder_that_no_script_can_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "tiny-cpu.slurm").mkdir()
+    for folder, said in ((tmp_path / "file" / "in", "cannot make the folder"), (tmp_path, "cannot write")):
+        result = CliRunner().invoke(train, ["plan", TINY, "--write", str(folder)])
+        assert isinstance(result.exception, WrongUseError)
+        assert f"{said} {folder}" in str(result.exception)
+
+
 def test_bash_can_parse_the_batch_script(tmp_path: Path) -> None:
     import subprocess
 

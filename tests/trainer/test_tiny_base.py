@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.rows import Row
 from mcp_bench.trainer.tiny.base_model import example, syllables
@@ -148,6 +149,16 @@ def test_a_base_is_made_and_fine_tuned_by_the_recipe(tmp_path: Path) -> None:
     assert losses[-1] < losses[0]
     again = CliRunner().invoke(train, ["tiny-base", "--data", str(data), "--out", str(tmp_path / "base")])
     assert "is not empty" in str(again.exception)
+
+
+def test_a_base_that_cannot_be_written_is_not_trained(tmp_path: Path) -> None:
+    data = write_rows(tmp_path / "train.jsonl", rows(1))
+    result = CliRunner().invoke(
+        train, ["tiny-base", "--steps", "1", "--data", str(data), "--out", str(data / "base")]
+    )
+    assert isinstance(result.exception, WrongUseError)
+    assert f"cannot make the folder {data / 'base'}" in str(result.exception)
+    assert "step" not in result.output
 
 
 def run(arguments: list[object]) -> None:

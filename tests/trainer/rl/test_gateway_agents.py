@@ -81,6 +81,8 @@ def test_an_agent_rolls_out(bench_home: Path, checkpoint: Path, agent: str) -> N
         if more:
             assert "give --temperature" in bench.run(*export, code=2).stderr
         bench.run(*export, *more)
+        below = bench.run(*export[:-1], str(out / "rows.jsonl"), *more, code=2)
+        assert f"cannot make the folder {out}" in below.stderr
         [exported] = map(json.loads, out.read_text(encoding="utf-8").splitlines())
         pairs = zip(*(exported[name] for name in names), strict=True)
         assert [token for token, chosen in pairs if chosen] == row.tokens[row.sampled].tolist()

@@ -10,7 +10,9 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.terminal.sanitize import sanitize_line
+from mcp_bench.trainer.folders import make_folder
 from mcp_bench.trainer.recipe import Recipe
 
 SHUTDOWN = "--shutdown-timeout=1800"
@@ -97,10 +99,17 @@ srun --kill-on-bad-exit=1 bash -c {shlex.quote(line)}
 
 
 def write_slurm_script(recipe: Recipe, name: str, folder: Path, line: str) -> Path:
-    """Write `NAME.slurm`, which runs `line`, to a folder and return its path."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `NAME.slurm`, which runs `line`, to a folder and return its path.
+
+    Raises:
+        WrongUseError: it cannot be written there.
+    """
+    make_folder(folder)
     script = folder / f"{_stem(name)}.slurm"
-    script.write_text(slurm_script(recipe, _stem(name), line), encoding="utf-8")
+    try:
+        script.write_text(slurm_script(recipe, _stem(name), line), encoding="utf-8")
+    except OSError as error:
+        raise WrongUseError(f"cannot write {script}: {error.strerror}") from error
     return script
 
 

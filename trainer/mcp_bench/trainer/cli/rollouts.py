@@ -69,6 +69,7 @@ def rollouts(
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.runs.reader import RunReader
     from mcp_bench.servers.errors import FruitlessError, WrongUseError
+    from mcp_bench.trainer.folders import make_folder
     from mcp_bench.trainer.rl.rollout_rows import rollout_rows
 
     if form == "prime-rl" and temperature is None:
@@ -86,7 +87,7 @@ def rollouts(
             f"no valid attempt in {', '.join(runs)} has tokens that a policy sampled, so nothing was "
             "written: name a recording of `mcp-bench train rl`"
         )
-    out.parent.mkdir(parents=True, exist_ok=True)
+    make_folder(out.parent)
     write_atomic(out, "".join(json.dumps(row) + "\n" for row in made))
     if as_json:
         click.echo(json.dumps({"out": str(out), "format": form, "rows": len(made)}))

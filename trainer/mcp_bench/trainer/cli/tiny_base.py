@@ -44,6 +44,7 @@ def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None,
     """
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.cpu_threads import limit_spinning
+    from mcp_bench.trainer.folders import make_folder
     from mcp_bench.trainer.recipe import load_recipe
     from mcp_bench.trainer.rows import read_rows
     from mcp_bench.trainer.sft.progress import Progress
@@ -55,6 +56,7 @@ def tiny_base(data: tuple[Path, ...], out: Path, recipe: str, steps: int | None,
     limit_spinning()
     rows = read_rows(data)
     _, loaded = load_recipe(recipe)
+    make_folder(out)  # not after minutes of training
     schedule = Schedule() if steps is None else Schedule(steps=steps)
     progress = Progress(on_gpu=False)
 
