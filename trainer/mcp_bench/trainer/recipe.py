@@ -167,7 +167,7 @@ class Training(Section):
     """Implementation of attention, by its name in transformers."""
     checkpointing: Annotated[Literal["off", "on", "offload"], BeforeValidator(_word)] = "on"
     """Activation checkpointing: keep only each layer's input, on the device or in host memory (`offload`)."""
-    seed: int = 0
+    seed: int = Field(default=0, ge=0, lt=2**32)
     """Of the order of rows, of random weights, and of all else that is drawn."""
     save_every: PositiveInt = 100
     """Steps between checkpoints."""

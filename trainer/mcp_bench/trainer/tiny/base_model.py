@@ -35,7 +35,7 @@ def make_base(
 
     from mcp_bench.trainer.sft.muon import MuonAdamW
 
-    set_seed(seed)
+    set_seed(seed % 2**32)  # numpy takes no others
     architecture = recipe.architecture
     tokenizer = make_tokenizer(rows, architecture.vocab_size)
     config = AutoConfig.for_model(
