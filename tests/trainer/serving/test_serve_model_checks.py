@@ -152,6 +152,17 @@ def test_a_port_in_use_is_refused(checkpoint: Path) -> None:
     assert claim_port("127.0.0.1", 0) > 0
 
 
+@pytest.mark.parametrize("key", ["secret\n", " secret", "\u00fc"])
+def test_a_key_that_no_header_can_have_is_refused(
+    checkpoint: Path, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, key)
+    result = serve(checkpoint, "--engine", "torch", "--start-timeout", "0.1")
+    assert isinstance(result.exception, WrongUseError)
+    assert str(result.exception).startswith(f"{VARIABLE}: a key has ASCII letters")
+    assert key.strip() not in str(result.exception)
+
+
 def test_every_request_to_an_engine_shows_the_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the path: vLLM's own `--api-key` leaves some open that generate text."""
     monkeypatch.setenv(VARIABLE, "right")

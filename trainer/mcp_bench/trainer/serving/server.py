@@ -34,6 +34,8 @@ ASK_SECONDS = 5.0
 CHECK_SECONDS = 60.0
 """Time for a busy engine to answer: it can still be generating abandoned answers."""
 LAST_LINES = 20
+KEY = re.compile(r"[!-~]+")
+"""What a header can have as a key: ASCII without blanks, which its readers cut off."""
 MODEL_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*)*")
 
 
@@ -127,7 +129,7 @@ def serve(
         on_wait: called with engine name and seconds passed while the engine starts.
 
     Raises:
-        WrongUseError: the checkpoint cannot be served, or the port is in use.
+        WrongUseError: the checkpoint cannot be served, the port is in use, or the key is none.
         MissingDependencyError: the engine is not installed.
         BenchError: the engine ended during start-up or did not answer within `start_timeout`.
     """
@@ -140,6 +142,9 @@ def serve(
         raise WrongUseError(
             f"invalid model name {name!r}: give one (model_name) of letters, digits, '.', '_', '-' and '/'"
         )
+    key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)
+    if not KEY.fullmatch(key):
+        raise WrongUseError(f"{VARIABLE}: a key has ASCII letters, digits and signs only, and no blanks")
     listening = Listening(host, claim_port(host, port), name)
     if found.name == LLAMA_CPP:  # it finds the form of calls in the template itself
         if vllm is not None or tool_call_parser is not None or reasoning_parser is not None:
@@ -162,7 +167,6 @@ def serve(
         argv += ["--chat-template", str(template)]
     log = folder / "engine.log"
     with log.open("ab") as output:
-        key = os.environ.get(VARIABLE) or secrets.token_urlsafe(32)
         modules = folder / "modules"
         modules.mkdir()
         environ = environment(found, loaded, os.environ | dict(variables or {}), key, modules)
