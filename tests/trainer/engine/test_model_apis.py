@@ -218,6 +218,11 @@ WRONG, ODD = (
             {"tools": [ODD], "tool_choice": "required"},
             "`required` in a tool's schema",
         ),
+        *(
+            (path, {"chat_template_kwargs": {name: value}}, f"chat_template_kwargs: {name} is no variable")
+            for path in ("/v1/chat/completions", "/v1/messages")
+            for name, value in (("chat_template", "{# #}"), ("return_tensors", "pt"), ("truncation", True))
+        ),
     ],
 )
 def test_what_the_engine_has_not_is_refused(
@@ -226,6 +231,15 @@ def test_what_the_engine_has_not_is_refused(
     client, _ = served
     made = client.post(path, json={**ASKED, "input": "Go.", **more})
     assert made.status_code == 400 and said in made.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("agent", PATHS)
+def test_messages_that_are_no_prompt_are_refused(checkpoint: Loaded, agent: str) -> None:
+    """An engine would fail, and with it all answers that it is decoding."""
+    loaded, _ = scripted(replace(checkpoint, tokenizer=make_tokenizer("{# tools #}")), lambda prompt: "")
+    with TestClient(make_app(loaded, "policy")) as client:
+        made = client.post(PATHS[agent], json=request(agent))
+    assert made.status_code == 400 and "makes an empty prompt" in made.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("agent", PATHS)

@@ -22,10 +22,12 @@ def make_prompt(loaded: Loaded, request: ChatRequest) -> tuple[list[int], bool]:
     and the reasoning, as far as the template renders them.
 
     Raises:
-        ApiError: the template refuses the messages.
+        ApiError: the template refuses the messages, or makes nothing of them.
     """
     made = _applied(loaded, request, request.messages, generation=True, tokenize=True)
     tokens = [int(token) for token in made]
+    if not tokens:  # the model would fail, and with it all answers that are being decoded
+        raise ApiError("the chat template makes an empty prompt of these messages", param="messages")
     return tokens, opens_thought(loaded, tokens)
 
 

@@ -22,6 +22,14 @@ EXTENSIONS = (
 )
 """What requests of the other APIs may have besides, by the names of the chat API."""
 
+NO_VARIABLES = {
+    *("conversation", "tools", "chat_template", "tokenizer_kwargs"),
+    *("add_generation_prompt", "continue_final_message"),
+    *("tokenize", "padding", "truncation", "max_length"),
+    *("return_tensors", "return_dict", "return_assistant_tokens_mask"),
+}
+"""What transformers' `apply_chat_template` takes itself, and gives to no template."""
+
 
 class _Part(BaseModel):
     model_config = ConfigDict(extra="allow")
@@ -143,6 +151,13 @@ class ChatRequest(_Part):
     def _text_only(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
         if value is not None and value.get("type") != "text":
             raise ValueError("this engine answers with text and tool calls only")
+        return value
+
+    @field_validator("chat_template_kwargs")
+    @classmethod
+    def _only_variables(cls, value: dict[str, Any] | None) -> dict[str, Any] | None:
+        if others := sorted(NO_VARIABLES & (value or {}).keys()):
+            raise ValueError(f"{others[0]} is no variable of a chat template")
         return value
 
     @field_validator("stop")
