@@ -119,6 +119,8 @@ def test_known_and_fetched_bases_are_listed_and_removed(gguf: Path, cache: Path)
     assert rows["smollm2-135m"]["path"] is None and rows["smollm2-135m"]["licence"] == "apache-2.0"
     assert "not fetched" in base().stdout
     assert "a base mine already" in str(base(gguf, "--name", "mine").exception)
+    assert json.loads(base("mine", "--json").stdout) == rows["mine"]
+    assert "--revision is for Hub names" in str(base("mine", "--revision", "main").exception)
     assert json.loads(base("--remove", "mine", "--json").stdout)["bytes"] == rows["mine"]["bytes"]
     assert find_base("mine") is None and left(cache) == []
     gone = base("--remove", "mine").exception

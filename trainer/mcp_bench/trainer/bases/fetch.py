@@ -43,7 +43,8 @@ def fetch_base(
     """Return the folder of a base model, after fetching it if it is not there.
 
     Args:
-        source: a known name, a Hub name (`org/model`), or the path of a GGUF file.
+        source: a known name, a Hub name (`org/model`), the name of a base that is there, or the path of a
+            GGUF file.
         name: the name to find it by. Only for a file; default: its stem.
         revision: commit, branch or tag. Only for a Hub name.
         on_progress: called while working.
@@ -55,9 +56,9 @@ def fetch_base(
         BenchError: it cannot be downloaded, a download is damaged, or it cannot be written.
     """
     file = Path(source) if source.endswith(".gguf") else None
-    on_hub = file is None and source not in KNOWN
-    if on_hub:
-        _check_hub_name(source)
+    if file is None and source not in KNOWN:
+        _check_name(source)
+    on_hub = file is None and "/" in source
     if name is not None and file is None:
         raise WrongUseError("--name is for GGUF files: other bases are found by their own names")
     if revision is not None and not on_hub:
@@ -106,12 +107,14 @@ def _check_revision(folder: Path, revision: str | None) -> None:
         )
 
 
-def _check_hub_name(source: str) -> None:
+def _check_name(source: str) -> None:
     if is_path(source) and Path(source).is_dir():
         raise WrongUseError(
             f"{source} is a folder: name it as model.base as it is, nothing has to be fetched"
         )
     if "/" not in source:
+        if find_base(source) is not None:  # made of a GGUF file
+            return
         raise UnknownNameError("base", source, {*KNOWN, *(row["name"] for row in stored())})
     if not NAME.fullmatch(source):
         raise WrongUseError(f"{source!r} is no known base, no Hub name (org/model) and no GGUF file (.gguf)")
