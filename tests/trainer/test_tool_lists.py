@@ -195,6 +195,21 @@ def test_texts_keep_words_and_name_other_tools_anew() -> None:
     assert error == {**said[4], "name": new["bash"], "content": f"Unknown: {' '.join(new.values())}"}
 
 
+def test_descriptions_of_arguments_name_tools_anew() -> None:
+    """Templates that show whole schemas would name a tool that is not in the list."""
+    told = {"type": "string", "description": "From list_items, or list_items_all."}
+    nested = {"anyOf": [told, {"type": "object", "properties": {"description": told}}]}
+    schema = {"type": "object", "properties": {"id": nested}}
+    tools = [
+        {"name": "list_items", "description": "All."},
+        {"name": "get", "description": "One.", "parameters": schema},
+    ]
+    (after,) = with_masked_names([Row("f:3", [{"role": "user", "content": "Go."}], tools)], 1, 0)
+    listed, got = after.tools or []
+    anew = json.dumps(schema).replace("list_items,", f"{listed['name']},")
+    assert got["parameters"] == json.loads(anew) != schema
+
+
 @pytest.mark.parametrize("setting", ["data.tools=sampled", "data.masked_names=0.5"])
 def test_a_plan_counts_the_tokens_of_changed_lists(tmp_path: Path, setting: str) -> None:
     byte_tokenizer(CHATML).save_pretrained(tmp_path / "tokenizer")

@@ -111,9 +111,9 @@ def _renamed(row: Row, draw: random.Random) -> Row:
 
     def function(one: dict[str, Any]) -> dict[str, Any]:
         new = arguments[one["name"]]
-        found = {**_named(one, certain), "name": tools.get(one["name"], one["name"])}
+        found = {**_described(one, certain), "name": tools.get(one["name"], one["name"])}
         if new:
-            schema = one["parameters"]
+            schema = found["parameters"]
             found["parameters"] = {**schema, "properties": _keys(schema["properties"], new)}
             if isinstance(schema.get("required"), list):  # some servers write null
                 found["parameters"]["required"] = [new.get(name, name) for name in schema["required"]]
@@ -167,13 +167,22 @@ def _keys(values: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
     return {new.get(key, key): value for key, value in values.items()}
 
 
+def _described(one: Any, new: dict[str, str]) -> Any:
+    """Return a tool, or a part of its schema, with the new names in all descriptions."""
+    if isinstance(one, list):
+        return [_described(part, new) for part in one]
+    if not isinstance(one, dict):
+        return one
+    return _named({key: _described(part, new) for key, part in one.items()}, new)
+
+
 def _named(one: dict[str, Any], new: dict[str, str]) -> dict[str, Any]:
     """Return an object whose texts have the new names in place of the old ones."""
-    if not new:
+    texts = {key: one[key] for key in TEXTS if isinstance(one.get(key), str)}
+    if not new or not texts:
         return dict(one)
     old = "|".join(map(re.escape, sorted(new, key=len, reverse=True)))
     names = re.compile(rf"(?<!\w)(?:{old})(?!\w)")
-    texts = {key: one[key] for key in TEXTS if isinstance(one.get(key), str)}
     return {**one, **{key: names.sub(lambda at: new[at[0]], text) for key, text in texts.items()}}
 
 
