@@ -71,6 +71,7 @@ def test_built_in_recipes_are_listed_and_valid() -> None:
         ("data.max_length=0", "data.max_length: Input should be greater than 0 (is 0)"),
         ("training.epochs=.inf", "training.epochs: Input should be a finite number (is inf)"),
         ("hardware.memory_gib=.inf", "hardware.memory_gib: Input should be a finite number (is inf)"),
+        ("lora.dropout=1", "lora.dropout: Input should be less than 1 (is 1)"),
         ("training.seed=-1", "training.seed: Input should be greater than or equal to 0 (is -1)"),
         ("training.seed=4294967296", "training.seed: Input should be less than 4294967296 (is 4294967296)"),
         ("data.max_length=", "data.max_length: Input should be a valid integer (is None)"),

@@ -96,7 +96,7 @@ class Lora(Section):
     """Inner size of the adapters. Without a section `lora`, all weights are trained."""
     alpha: PositiveInt = 64
     """What the adapters add is multiplied by alpha/rank."""
-    dropout: NonNegativeFloat = 0.0
+    dropout: float = Field(default=0.0, ge=0, lt=1)
     """Share of the inputs of the adapters that is dropped at random."""
     targets: list[str] | None = Field(default=None, min_length=1)
     """Projections to adapt. Default: those of attention and MLP, or of attention and experts."""
