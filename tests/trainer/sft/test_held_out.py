@@ -28,6 +28,8 @@ from tests.support.training.short_training import curve, rows, save_tokenizer, s
 pytestmark = pytest.mark.system
 TOKENS = st.lists(st.tuples(st.booleans(), st.booleans(), st.floats(-9, 0)), min_size=1, max_size=30)
 
+LONG = {"messages": [{"role": "user", "content": "z" * 600}, {"role": "assistant", "content": "Yes."}]}
+
 
 class Scripted:
     """A model that is right where its script says so, with the log-probabilities of the script."""
@@ -80,7 +82,7 @@ def test_a_turn_is_exact_if_all_its_tokens_are(made: list[list[tuple[bool, bool,
 
 def test_rows_are_scored_while_a_model_learns(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows())
-    held_out = write_rows(tmp_path / "held-out.jsonl", rows()[:3])
+    held_out = write_rows(tmp_path / "held-out.jsonl", [*rows()[:3], LONG])
     tokenizer = save_tokenizer(tmp_path / "tokenizer")
     same = ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, *settings(training__epochs=4)]
     sft(*same, "--out", tmp_path / "plain")
@@ -88,6 +90,7 @@ def test_rows_are_scored_while_a_model_learns(tmp_path: Path) -> None:
     scored = ["--eval-data", held_out, "--set", "training.eval_every=5"]
     done = sft(*same, *scored, "--out", out, "--json")
 
+    assert "\n3 held-out rows; dropped: 1 too long, 0 without trainable tokens\n" in done.stderr
     assert curve(out) == curve(tmp_path / "plain")
     weights = [run / "model" / "model.safetensors" for run in (out, tmp_path / "plain")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
@@ -115,6 +118,7 @@ def test_rows_are_scored_while_a_model_learns(tmp_path: Path) -> None:
     [
         pytest.param(None, "held-out.jsonl", id="a file that is not there"),
         pytest.param("{}\n", "held-out.jsonl:1", id="a row that is broken"),
+        pytest.param(json.dumps(LONG), "^--eval-data: no rows left: 1 are over", id="no row that fits"),
     ],
 )
 def test_bad_rows_are_named_before_training(content: str | None, words: str, tmp_path: Path) -> None:

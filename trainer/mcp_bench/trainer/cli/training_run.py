@@ -16,7 +16,7 @@ from mcp_bench.trainer.methods import Method
 if TYPE_CHECKING:
     from mcp_bench.trainer.data import Prepared
     from mcp_bench.trainer.sft.run_folder import RunFolder
-    from mcp_bench.trainer.sft.train import Outcome
+    from mcp_bench.trainer.sft.train import Outcome, Ready
 
 REPORT_TO = click.option(
     "--report-to",
@@ -113,7 +113,7 @@ def run(
             raise WrongUseError("name a recipe (see `mcp-bench train recipes`), or use --resume")
         folder, ready = begin(recipe, data, tokenizer, overrides, out, method, make, eval_data)
     if processes.rank() == 0:
-        _announce(folder, ready.prepared, "rows" if method == "sft" else "pairs")
+        _announce(folder, ready, "rows" if method == "sft" else "pairs")
         if (text := advice(ready.recipe)) is not None:
             click.echo(text, err=True)
     if method == "sft":
@@ -145,21 +145,22 @@ def _print_done(folder: RunFolder, as_json: bool) -> None:
         click.echo(json.dumps(_document(folder, last["step"], last["step"], last["loss"])))
 
 
-def _announce(folder: RunFolder, prepared: Prepared, noun: str) -> None:
+def _announce(folder: RunFolder, ready: Ready, noun: str) -> None:
     from mcp_bench.servers.terminal.sanitize import sanitize
 
+    prepared = ready.prepared
+    share = prepared.trained_tokens / prepared.tokens
+    counts = f"{len(prepared.examples)} {noun}, {prepared.tokens:,} tokens ({share:.0%} trained on)"
+    click.echo(sanitize(f"{counts}{_lost(prepared)}. Run: {folder.path}"), err=True)
+    if ready.held_out is not None:
+        click.echo(f"{len(ready.held_out.examples)} held-out rows{_lost(ready.held_out)}", err=True)
+
+
+def _lost(prepared: Prepared) -> str:
+    """Return how many rows were dropped and why, after a semicolon; nothing if none was."""
     dropped = len(prepared.too_long), len(prepared.untrainable), len(prepared.unshown)
     lost = f"; dropped: {dropped[0]} too long, {dropped[1]} without trainable tokens" if any(dropped) else ""
-    if prepared.unshown:
-        lost += f", {dropped[2]} with calls that the chat template leaves out"
-    share = prepared.trained_tokens / prepared.tokens
-    click.echo(
-        sanitize(
-            f"{len(prepared.examples)} {noun}, {prepared.tokens:,} tokens ({share:.0%} trained on){lost}. "
-            f"Run: {folder.path}"
-        ),
-        err=True,
-    )
+    return lost + (f", {dropped[2]} with calls that the chat template leaves out" if dropped[2] else "")
 
 
 def _document(folder: RunFolder, step: int, steps: int, loss: float) -> dict[str, object]:

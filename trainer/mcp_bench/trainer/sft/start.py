@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.data import prepare
+from mcp_bench.trainer.data import NothingToTrainOnError, prepare
 from mcp_bench.trainer.folders import fresh
 from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
 from mcp_bench.trainer.refusals import refusals, refuse
@@ -94,7 +94,10 @@ def with_held_out(ready: Ready, sources: Sequence[Path]) -> Ready:
     rows = read_rows(sources)
     check_templates(ready.tokenizer, ready.templates, rows)
     mask = recipe.data.failed_calls == "mask"
-    found = prepare(rows, ready.tokenizer, ready.templates, recipe.data.max_length, mask_failed=mask)
+    try:
+        found = prepare(rows, ready.tokenizer, ready.templates, recipe.data.max_length, mask_failed=mask)
+    except NothingToTrainOnError as error:
+        raise NothingToTrainOnError(f"--eval-data: {error}") from None
     return replace(ready, held_out=found)
 
 
