@@ -19,6 +19,7 @@ from mcp_bench.trainer.folders import fresh, locked, new_folder, store_settings
 from mcp_bench.trainer.improve.folder import ImproveFolder
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.rl.folder import RLFolder
+from mcp_bench.trainer.sft.start import new_folder as new_training
 
 pytestmark = pytest.mark.component
 
@@ -28,6 +29,18 @@ def test_commands_that_begin_in_one_second_get_folders_of_their_own(bench_home: 
     assert len({*made}) == 3
     assert {path.parent for path in made} == {bench_home / "loops"}
     assert all(path.is_dir() and path.name.startswith("tiny-cpu-") for path in made)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "name"),
+    [("smollm2-1.7b-lora-1gpu",) * 2, ("in/my.own.yaml", "my.own"), ("/in/mine", "mine")],
+)
+def test_the_folder_of_a_training_has_the_name_of_its_recipe(
+    bench_home: Path, recipe: str, name: str
+) -> None:
+    made = new_training(recipe)
+    assert made.parent == bench_home / "training"
+    assert made.name.rpartition("-")[0].rpartition("-")[0] == name
 
 
 @pytest.mark.parametrize("below", ["file", "file/out"])

@@ -13,7 +13,7 @@ from pathlib import Path
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 from mcp_bench.trainer.folders import make_folder
-from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.recipe import Recipe, stem
 
 SHUTDOWN = "--shutdown-timeout=1800"
 """After a signal, processes finish their step and save. By default, torchrun kills them after 30 seconds."""
@@ -44,7 +44,7 @@ def launch_line(
     for override in overrides:
         command += ["--set", override]
     if recipe.hardware.devices > 1:
-        command += ["--out", f"{_stem(name)}-run"]
+        command += ["--out", f"{stem(name)}-run"]
     return python_line(recipe, command)
 
 
@@ -105,14 +105,9 @@ def write_slurm_script(recipe: Recipe, name: str, folder: Path, line: str) -> Pa
         WrongUseError: it cannot be written there.
     """
     make_folder(folder)
-    script = folder / f"{_stem(name)}.slurm"
+    script = folder / f"{stem(name)}.slurm"
     try:
-        script.write_text(slurm_script(recipe, _stem(name), line), encoding="utf-8")
+        script.write_text(slurm_script(recipe, stem(name), line), encoding="utf-8")
     except OSError as error:
         raise WrongUseError(f"cannot write {script}: {error.strerror}") from error
     return script
-
-
-def _stem(name: str) -> str:
-    """Return the name of a recipe given by name or path. Names of built-in recipes contain dots."""
-    return Path(name).stem if name.endswith((".yaml", ".yml")) else name

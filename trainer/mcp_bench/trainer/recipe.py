@@ -250,6 +250,12 @@ def shipped() -> dict[str, Path]:
     return {path.stem: path for path in sorted(folder.glob("*.yaml"), key=lambda path: path.stem)}
 
 
+def stem(name: str) -> str:
+    """Return the name of a recipe given by name or path. Names of built-in recipes contain dots."""
+    path = Path(name)
+    return path.stem if path.suffix in (".yaml", ".yml") else path.name
+
+
 def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
     """Load a recipe by built-in name or path, apply `key.key=value` overrides, and return name and recipe.
 

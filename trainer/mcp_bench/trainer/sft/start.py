@@ -10,7 +10,7 @@ from pathlib import Path
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import NothingToTrainOnError, prepare
 from mcp_bench.trainer.folders import fresh
-from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe
+from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe, stem
 from mcp_bench.trainer.refusals import refusals, refuse
 from mcp_bench.trainer.rows import read_rows
 from mcp_bench.trainer.sft import processes
@@ -129,4 +129,4 @@ def check(recipe: Recipe) -> None:
 
 def new_folder(recipe: str) -> Path:
     """Make a new folder for a run of a recipe."""
-    return fresh("training", f"{Path(recipe).stem}-")
+    return fresh("training", f"{stem(recipe)}-")
