@@ -76,6 +76,7 @@ def test_built_in_recipes_are_listed_and_valid() -> None:
         ("training.seed=4294967296", "training.seed: Input should be less than 4294967296 (is 4294967296)"),
         ("data.max_length=", "data.max_length: Input should be a valid integer (is None)"),
         ("model.architecture.num_key_value_heads=3", "must be a multiple of num_key_value_heads (3)"),
+        ("model.architecture.layer_types=[full_attention]", "has 1 layers, but num_hidden_layers is 32"),
         ("data.max_length.x=1", "'max_length' is a value and has no keys"),
         ("data.max_length", "use key=value"),
         ("data.max_length=[", "the value is not YAML"),

@@ -37,6 +37,11 @@ class Architecture(Sizes):
                 f"num_attention_heads ({self.num_attention_heads}) must be a multiple of "
                 f"num_key_value_heads ({self.num_key_value_heads})"
             )
+        if self.layer_types is not None and len(self.layer_types) != self.num_hidden_layers:
+            raise ValueError(
+                f"layer_types has {len(self.layer_types)} layers, but num_hidden_layers is "
+                f"{self.num_hidden_layers}"
+            )
         return self
 
     def layers(self) -> list[Layer]:
