@@ -46,6 +46,8 @@ def test_the_sandboxes_own_variables_are_known() -> None:
     ("text", "reason"),
     [
         ("FROM a AS b\nFROM c\n", "line 2: it has more than one stage"),
+        ("ARG BASE\nFROM ${BASE}\n", "line 2: FROM ${BASE} names no image"),
+        ("ARG BASE\nFROM $BASE AS b\n", "line 2: FROM $BASE AS b names no image"),
         (
             "FROM a\nRUN apt-get update && apt-get install -y git\n",
             "line 2: RUN needs a network (apt-get update)",

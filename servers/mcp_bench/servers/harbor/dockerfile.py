@@ -67,7 +67,10 @@ def parsed(text: str) -> Image:
             case "FROM":
                 if base:
                     raise UnsupportedError(f"Dockerfile, line {number}: it has more than one stage")
-                base = expanded(re.sub(r"--platform=\S+\s+", "", rest), known).split()[0]
+                words = re.sub(r"--platform=\S+\s+", "", rest).split()
+                base = expanded(words[0], known) if words else ""
+                if not base:  # it needs a build argument, which nobody gives here
+                    raise UnsupportedError(f"Dockerfile, line {number}: FROM {rest} names no image")
             case "ARG":
                 name, given, value = rest.partition("=")
                 if given:  # else it keeps the value that it has, or has none
