@@ -77,3 +77,8 @@ def test_words_are_read_as_docker_reads_them() -> None:
     image = parsed("FROM a\nENV ONE=a\\ b TWO='$HOME/x' THREE=\"$HOME/x\"\nRUN echo a && \\\n\n    echo b\n")
     assert image.env == {"ONE": "a b", "TWO": "$HOME/x", "THREE": "/root/x"}
     assert [step.text.split() for step in image.steps] == [["echo", "a", "&&", "echo", "b"]]
+
+
+def test_a_tab_stands_between_words_as_a_space_does() -> None:
+    image = parsed("FROM\ta\nWORKDIR\t/srv\nRUN\techo a\tb\n")
+    assert (image.base, image.workdir, image.steps[1].text) == ("a", "/srv", "echo a\tb")

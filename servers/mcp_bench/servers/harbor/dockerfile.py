@@ -105,8 +105,8 @@ def instructions(text: str) -> list[tuple[int, str, str]]:
         if begun.endswith("\\"):
             begun = begun[:-1] + " "
             continue
-        word, _, rest = begun.strip().partition(" ")
-        found.append((start, word.upper(), rest.strip()))
+        word, *rest = begun.split(maxsplit=1)
+        found.append((start, word.upper(), "".join(rest).rstrip()))
         begun = ""
     return found
 
