@@ -86,6 +86,29 @@ def test_a_task_without_an_instruction_leaves_the_others(tmp_path: Path) -> None
     }
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("timeout_sec = 60.0", 'timeout_sec = "long"', "timeout_sec is 'long', which is no number above 0"),
+        ("timeout_sec = 120.0", "timeout_sec = -1", "timeout_sec is -1, which is no number above 0"),
+        (
+            "[agent]",
+            '[environment]\nmemory_mb = "2G"\n[agent]',
+            "memory_mb is '2G', which is no number above 0",
+        ),
+        ("[agent]", "[environment]\ncpus = nan\n[agent]", "cpus is nan, which is no number above 0"),
+    ],
+)
+def test_a_setting_that_is_no_number_is_named_with_its_file(
+    tmp_path: Path, old: str, new: str, reason: str
+) -> None:
+    file = harbor_task(tmp_path / "a") / "task.toml"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(BenchError) as raised:
+        list(BENCHMARK.at(str(tmp_path)).tasks())
+    assert str(raised.value) == f"{file}: {reason}"
+
+
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BenchError, match="has no task"):

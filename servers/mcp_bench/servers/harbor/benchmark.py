@@ -154,11 +154,14 @@ class Harbor(SimpleBenchmark):
 
 
 def _limits(folder: TaskFolder) -> SandboxLimits:
-    wanted = folder.section("environment")
-    memory = max(int(wanted.get("memory_mb") or 2048), 512)
-    storage = max(int(wanted.get("storage_mb") or 2048), 512)
+    memory, storage = (
+        max(int(folder.number("environment", key, 2048)), 512) for key in ("memory_mb", "storage_mb")
+    )
     return SandboxLimits(
-        cpus=float(wanted.get("cpus") or 1), memory=memory * MIB, storage=storage * MIB, processes=512
+        cpus=folder.number("environment", "cpus", 1),
+        memory=memory * MIB,
+        storage=storage * MIB,
+        processes=512,
     )
 
 

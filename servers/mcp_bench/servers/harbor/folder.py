@@ -5,6 +5,7 @@ Sources: https://harborframework.com/docs/task-format and https://www.tbench.ai/
 
 from __future__ import annotations
 
+import math
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -94,11 +95,28 @@ class TaskFolder:
         found = self.settings.get(name)
         return found if isinstance(found, dict) else {}
 
+    def number(self, section: str, key: str, default: float) -> float:
+        """Return a number of a section of the settings, or of their top (no name).
+
+        Where there is none, or 0, it is `default`.
+
+        Raises:
+            WrongUseError: something else is there.
+        """
+        found = (self.section(section) if section else self.settings).get(key)
+        try:
+            number = float(found) if found else default
+        except (TypeError, ValueError):
+            number = math.nan
+        if 0 < number < math.inf:
+            return number
+        file = self.path / (HARBOR if self.format == "harbor" else TERMINAL_BENCH)
+        raise WrongUseError(f"{file}: {key} is {found!r}, which is no number above 0")
+
     def seconds(self, what: Literal["agent", "test"], default: float) -> float:
-        section, key = ("agent", "timeout_sec") if what == "agent" else ("verifier", "timeout_sec")
         if self.format == "harbor":
-            return float(self.section(section).get(key, default))
-        return float(self.settings.get(f"max_{what}_timeout_sec", default))
+            return self.number("agent" if what == "agent" else "verifier", "timeout_sec", default)
+        return self.number("", f"max_{what}_timeout_sec", default)
 
     @property
     def test_env(self) -> dict[str, str]:
