@@ -109,6 +109,13 @@ def test_a_setting_that_is_no_number_is_named_with_its_file(
     assert str(raised.value) == f"{file}: {reason}"
 
 
+def test_a_typed_solution_that_is_no_yaml_is_named(tmp_path: Path) -> None:
+    folder = write(terminal_bench_task(tmp_path / "a"), {"solution.yaml": '- command: "no end'})
+    with pytest.raises(BenchError) as raised:
+        list(BENCHMARK.at(str(tmp_path)).tasks())
+    assert str(raised.value).startswith(f"{folder / 'solution.yaml'} cannot be read: ")
+
+
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BenchError, match="has no task"):

@@ -9,18 +9,27 @@ from typing import Any
 import yaml
 
 from mcp_bench.servers.contracts import Reference, ToolCall
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.harbor.folder import TaskFolder, words_of
 from mcp_bench.servers.worlds.shell_world import BASH, MOST_SECONDS, WRITE_FILE
 
 PLACE = "/solution"
 """Where Harbor's oracle has the solution."""
+TYPED = "solution.yaml"
 
 
 def solution_calls(task: TaskFolder) -> Reference | None:
-    """Return the calls that solve a task, or None: it has no solution."""
+    """Return the calls that solve a task, or None: it has no solution.
+
+    Raises:
+        WrongUseError: the solution cannot be read.
+    """
     files = task.solution
-    if "solution.yaml" in files:
-        return Reference(calls=tuple(_typed(files["solution.yaml"])))
+    if TYPED in files:
+        try:
+            return Reference(calls=tuple(_typed(files[TYPED])))
+        except yaml.YAMLError as error:
+            raise WrongUseError(f"{task.path / TYPED} cannot be read: {error}") from error
     script = next((name for name in ("solve.sh", "solution.sh") if name in files), None)
     if script is None:
         return None
