@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from mcp_bench.bridge.roles.models import RoleModel
-from mcp_bench.clients.chat.provider import texts_of
+from mcp_bench.clients.chat.provider import parse_arguments, sendable, texts_of
 from mcp_bench.plugins.output import ODD, overflowed
 from mcp_bench.recorder.trajectory import Usage
 from mcp_bench.servers.contracts import ChatMessage, ToolCall, ToolSpec
@@ -148,12 +148,15 @@ def read(completion: ChatCompletion) -> Answer:
     for call in message.tool_calls or ():
         function: Any = getattr(call, "function", None)
         try:
-            arguments = json.loads(function.arguments or "{}")
+            arguments, wrong = parse_arguments(function.arguments)
+            if wrong is not None:
+                raise ValueError(wrong)
             calls.append(ToolCall(name=function.name, arguments=arguments))
         except (AttributeError, ValueError) as error:
             text = f"it made a call that cannot be read: {str(call)[:WORDS]}"
             raise NoAnswerError(text, usage=usage) from error
-    text = texts_of(message.content)[0] or message.refusal or ""
+    # half a character could not be sent back with the next question
+    text = sendable(texts_of(message.content)[0] or message.refusal or "")
     if not text and not calls:
         raise NoAnswerError("its answer was empty", usage=usage)
     by = " ".join(filter(None, (completion.model, completion.system_fingerprint)))

@@ -1,0 +1,54 @@
+"""What models that play a role answer, and how the conversation goes on."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from mcp_bench.bridge.roles.episode_host import EpisodeHost
+from mcp_bench.bridge.roles.models import RoleModel, Roles
+from mcp_bench.recorder.store.asked import Asked
+from mcp_bench.servers.contracts import ChatMessage, ToolCall
+from tests.support.model_endpoint.endpoint import ModelEndpoint
+from tests.support.model_endpoint.fault import Fault
+
+pytestmark = [pytest.mark.component, pytest.mark.anyio]
+
+
+@pytest.fixture
+def endpoint() -> Iterator[ModelEndpoint]:
+    with ModelEndpoint([]) as found:
+        yield found
+
+
+CALL = {"id": "1", "type": "function", "function": {"name": "find", "arguments": r'{"a": "\ud83d"}'}}
+
+
+@pytest.mark.parametrize(
+    ("message", "said"),
+    [
+        ({"content": "fine \ud83d"}, ChatMessage(role="assistant", content="fine ?")),
+        (
+            {"content": None, "tool_calls": [CALL]},
+            ChatMessage(role="assistant", calls=(ToolCall(name="find", arguments={"a": "?"}),)),
+        ),
+    ],
+)
+async def test_half_a_character_ends_no_conversation(
+    endpoint: ModelEndpoint, message: dict[str, Any], said: ChatMessage
+) -> None:
+    """Models write it, and no request can have it: the next question failed."""
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", **message}}
+    endpoint.fault = Fault(text=json.dumps({"model": "m", "choices": [choice]}), first=1)
+    model = RoleModel("user", "m", endpoint.openai_url, "none")
+    asked: list[Asked] = []
+    host = EpisodeHost(Roles({"user": model}), seed=0, store=asked.append)
+    try:
+        talk = [ChatMessage(role="system", content="You are a customer.")]
+        talk.append(await host.ask("user", talk))
+        assert talk[1] == said
+        await host.ask("user", [*talk, ChatMessage(role="user", content="Go on.")])
+    finally:
+        await host.aclose()
+    assert [one.error for one in asked] == [None, None]
