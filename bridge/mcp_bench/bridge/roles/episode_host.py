@@ -162,7 +162,7 @@ class EpisodeHost:
         }
         for what, most in limits.of_an_episode().items():
             if used[what] >= most:
-                amount = f"${most:g}" if what == "cost" else f"{most:g} {what}"
+                amount = f"${most:g}" if what == "cost" else f"{most:,.0f} {what}"
                 why = f"{model}: {amount} are the limit of an episode (--role-limit {what}=N)"
                 # a world that asks too much before the agent begins has nothing to do with the agent
                 raise self._failed(role, Failure("role_limit", why, agents_doing=self._begun))
