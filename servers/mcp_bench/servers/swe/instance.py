@@ -93,7 +93,13 @@ def instances() -> dict[str, Instance]:
 @lru_cache(maxsize=4)
 def _read(path: Path, changed_ns: int) -> dict[str, Instance]:
     found: dict[str, Instance] = {}
-    for number, line in enumerate(lines_of(path.read_text(encoding="utf-8")), 1):
+    data = path.read_bytes()
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        raise SweError(f"{path}, line {number}: it is not UTF-8") from error
+    for number, line in enumerate(lines_of(text), 1):
         if not line.strip():
             continue
         try:
@@ -101,7 +107,7 @@ def _read(path: Path, changed_ns: int) -> dict[str, Instance]:
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(map(str, first["loc"]))
-            raise SweError(f"{path}, line {number}: {place}: {first['msg']}") from error
+            raise SweError(f"{path}, line {number}: {place and f'{place}: '}{first['msg']}") from error
         if one.instance_id in found:
             raise SweError(f"{path}, line {number}: {one.instance_id} is there twice")
         found[one.instance_id] = one
