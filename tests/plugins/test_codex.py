@@ -93,6 +93,20 @@ def test_max_retries_has_to_be_a_small_number(attempt: Make, value: str) -> None
         attempt(Codex()).start("http://127.0.0.1:9/v1", options={"max_retries": value})
 
 
+@pytest.mark.parametrize("native", [False, True])
+def test_max_retries_that_would_be_ignored_is_refused(tmp_path: Path, native: bool) -> None:
+    server, found = McpServer("bench", ("server",), ("add",)), Installation("codex", "1")
+    request = LaunchRequest(
+        "p", tmp_path, tmp_path, server, found, native=native,
+        options={"max_retries": "3"}, environ={"CODEX_API_KEY": "dummy"},
+    )  # fmt: skip
+    with pytest.raises(BenchError, match=r"agent option max_retries: .*--base-url"):
+        Codex().prepare(request)
+    launch = Codex().prepare(replace(request, base_url="http://127.0.0.1:9/v1"))
+    config = " ".join(launch.argv) if native else (tmp_path / ".codex/config.toml").read_text()
+    assert '"request_max_retries" = 3' in config
+
+
 @pytest.mark.parametrize(("isolated", "mode"), [(False, "workspace-write"), (True, "danger-full-access")])
 def test_sandbox_is_off_inside_another(tmp_path: Path, isolated: bool, mode: str) -> None:
     server, found = McpServer("bench", ("server",), ("add",)), Installation("codex", "1")

@@ -25,6 +25,7 @@ from mcp_bench.plugins.contracts import (
 from mcp_bench.plugins.needs import PLACEHOLDER, LoginFile, Needs
 from mcp_bench.plugins.output import ODD, cut_short, endpoint_fault, overflowed
 from mcp_bench.plugins.text_files import json_lines, tail
+from mcp_bench.servers.errors import WrongUseError
 
 KEY = "CODEX_API_KEY"
 """`codex exec` logs in by this variable, and not by OPENAI_API_KEY."""
@@ -113,7 +114,11 @@ class Codex(CliAgent[CodexSession]):
         return replace(launch, argv=(*launch.argv[:-1], "resume", thread, "-"), stdin=said.encode())
 
     def configuration(self, request: LaunchRequest) -> dict[str, Any]:
-        """Return the content of config.toml."""
+        """Return the content of config.toml.
+
+        Raises:
+            WrongUseError: an option makes no sense, or would be ignored.
+        """
         server = request.server
         mcp_only = request.tools == "mcp-only"
         config: dict[str, Any] = {
@@ -163,6 +168,11 @@ class Codex(CliAgent[CodexSession]):
             if retries is not None:
                 provider |= {"request_max_retries": retries, "stream_max_retries": retries}
             config |= {"model_provider": "endpoint", "model_providers": {"endpoint": provider}}
+        elif retries is not None:  # the recording would say that it had worked under it
+            raise WrongUseError(
+                "agent option max_retries: Codex takes it with an endpoint of your own only. Name one with "
+                "--base-url, or leave the option out"
+            )
         return config
 
     def overrides(self, request: LaunchRequest) -> list[str]:
