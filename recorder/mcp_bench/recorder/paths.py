@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from mcp_bench.servers.home import home
+from mcp_bench.servers.home import expanded, home
 
 SOCKET_PATH_BYTES = 107
 """The longest path of a Unix socket (`sun_path` without the closing zero, see unix(7))."""
@@ -19,4 +19,4 @@ def runs_dir() -> Path:
 def cache_dir() -> Path:
     """Return the folder for files that can be regenerated: `$MCP_BENCH_CACHE`, or `cache` in the home."""
     configured = os.environ.get("MCP_BENCH_CACHE")
-    return Path(configured).expanduser().absolute() if configured else home() / "cache"
+    return expanded(configured).absolute() if configured else home() / "cache"

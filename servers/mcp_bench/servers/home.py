@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
+from mcp_bench.servers.errors import WrongUseError
+
 VARIABLE = "MCP_BENCH_HOME"
 _chosen: ContextVar[Path | None] = ContextVar("home", default=None)
 
@@ -20,10 +22,22 @@ def home() -> Path:
 def home_in(environ: Mapping[str, str]) -> Path:
     """Return the home of processes with this environment."""
     if configured := environ.get(VARIABLE):
-        return Path(configured).expanduser().absolute()
+        return expanded(configured).absolute()
     from platformdirs import user_data_path
 
     return user_data_path("mcp-bench", appauthor=False)
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path that a user wrote, with a home directory in place of `~` and `~NAME`.
+
+    Raises:
+        WrongUseError: there is none.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise WrongUseError(f"{path}: {Path(path).parts[0]} has no home directory on this machine") from error
 
 
 @contextmanager

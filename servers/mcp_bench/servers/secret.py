@@ -17,7 +17,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from mcp_bench.servers.errors import NoSecretError, SecretError
-from mcp_bench.servers.home import home
+from mcp_bench.servers.home import expanded, home
 
 PRIVATE = "private"
 """The split that follows from a secret."""
@@ -32,7 +32,7 @@ def variable(benchmark: str) -> str:
 def secret_path(benchmark: str) -> Path:
     """Return the file that `variable` names, or `BENCHMARK.secret` in the home of mcp-bench."""
     if named := os.environ.get(variable(benchmark)):
-        return Path(named).expanduser().absolute()
+        return expanded(named).absolute()
     return home() / f"{benchmark}.secret"
 
 

@@ -1,9 +1,8 @@
 """Benchmarks whose packages are not ours. Only their worker processes import the packages."""
 
-from pathlib import Path
-
 from mcp_bench.servers.contracts import JSON, Grade
 from mcp_bench.servers.extras import install_extra
+from mcp_bench.servers.home import expanded
 from mcp_bench.servers.remote import RemoteBenchmark
 
 GYMNASIUM = RemoteBenchmark(
@@ -37,7 +36,7 @@ class _Improve(RemoteBenchmark):
 
     def at(self, path: str) -> RemoteBenchmark:
         """Return the benchmark of a folder: a task, or a folder of tasks."""
-        folder = Path(path).expanduser().resolve()
+        folder = expanded(path).resolve()
         return _Improve(f"improve:{folder}", str(folder))
 
     def grade_state(self, task_id: str, state: JSON) -> Grade:

@@ -12,6 +12,7 @@ from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall,
 from mcp_bench.servers.cybench.challenge import Challenge, content, found
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import AssertionResult
+from mcp_bench.servers.home import expanded
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
@@ -61,7 +62,7 @@ class Cybench(SimpleBenchmark):
         Raises:
             WrongUseError: it has no challenges, or one is broken.
         """
-        folder = Path(path).expanduser().resolve()
+        folder = expanded(path).resolve()
         made = Cybench(folder)
         made.name = f"{self.name}:{folder}"
         made._challenges = found(folder)
@@ -134,7 +135,7 @@ class Cybench(SimpleBenchmark):
 
     def _place(self) -> Path | None:
         named = os.environ.get(FOLDER)
-        return self._folder or (Path(named) if named else None)
+        return self._folder or (expanded(named) if named else None)
 
     @cached_property
     def _challenges(self) -> dict[str, tuple[Path, Challenge]]:

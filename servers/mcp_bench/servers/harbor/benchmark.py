@@ -19,6 +19,7 @@ from mcp_bench.servers.harbor.folder import TaskFolder, read_folder, task_folder
 from mcp_bench.servers.harbor.solution import solution_calls
 from mcp_bench.servers.harbor.world import HarborWorld
 from mcp_bench.servers.hidden_tests import tools
+from mcp_bench.servers.home import expanded
 from mcp_bench.servers.host import NO_HOST, Host
 from mcp_bench.servers.needs import CONTAINER, SANDBOX
 from mcp_bench.servers.sandbox import Sandbox, SandboxLimits, SandboxSpec
@@ -53,7 +54,7 @@ class Harbor(SimpleBenchmark):
         Raises:
             BenchError: there is no task in it, or the data set cannot be downloaded.
         """
-        given = Path(path).expanduser()
+        given = expanded(path)
         folder = given.resolve() if given.is_dir() else dataset_folder(path)
         found = Harbor(folder)
         found.name = f"{self.name}:{folder}"

@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, ValidationError, field_validator
 
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import BenchError
-from mcp_bench.servers.home import home
+from mcp_bench.servers.home import expanded, home
 from mcp_bench.servers.sandbox import HOST_BASE
 from mcp_bench.servers.worlds.lines import lines_of
 
@@ -71,7 +71,7 @@ class Instance(Model):
 def folder() -> Path:
     """Return the folder of the tasks: `$MCP_BENCH_SWE`, or `swe` in the home of mcp-bench."""
     named = os.environ.get(VARIABLE)
-    return Path(named).expanduser().absolute() if named else home() / "swe"
+    return expanded(named).absolute() if named else home() / "swe"
 
 
 def instances() -> dict[str, Instance]:

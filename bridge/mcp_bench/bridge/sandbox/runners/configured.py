@@ -20,7 +20,6 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Literal
 
 import anyio
@@ -34,7 +33,7 @@ from mcp_bench.bridge.sandbox.runners import slurm
 from mcp_bench.bridge.sandbox.runners.remote import BOOT, Remote
 from mcp_bench.servers.base_model import Model
 from mcp_bench.servers.errors import SandboxError, WrongUseError, suggestion
-from mcp_bench.servers.home import home
+from mcp_bench.servers.home import expanded, home
 from mcp_bench.servers.sandbox import Enforced, SandboxSpec
 from mcp_bench.servers.yaml_file import read_yaml
 
@@ -85,7 +84,7 @@ def configured() -> tuple[Runner, ...]:
     """
     if not (named := os.environ.get(VARIABLE)):
         return ()
-    file = read_yaml(Path(named).expanduser())
+    file = read_yaml(expanded(named))
     try:
         found = RunnersFile.model_validate(file.content).runners
     except ValidationError as error:
