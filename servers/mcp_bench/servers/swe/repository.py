@@ -32,7 +32,7 @@ def files_at(clone: Path, commit: str) -> dict[str, File]:
     """Return the files of a commit.
 
     Raises:
-        SweError: there is no such clone or commit.
+        SweError: there is no such clone or commit, or the clone lacks a file of it.
     """
     if not clone.is_dir():
         raise SweError(f"there is no clone in {clone}. Make one with `git clone --no-checkout URL {clone}`")
@@ -71,9 +71,12 @@ def _tree(clone: Path, name: str, env: Mapping[str, str]) -> dict[str, File]:
     names = "".join(f"{digest}\n" for _, digest, _ in listed)
     rest = memoryview(_git(clone, env, "cat-file", "--batch", given=names.encode()))
     found = {}
-    for mode, _, path in listed:
+    for mode, digest, path in listed:
         end = bytes(rest[:200]).index(b"\n")
-        size = int(bytes(rest[:end]).split()[2])
+        *_, size_or_word = bytes(rest[:end]).split()
+        if size_or_word == b"missing":
+            raise SweError(f"{clone} lacks the content of {path} ({digest}): clone the whole repository")
+        size = int(size_or_word)
         found[path] = File(mode, bytes(rest[end + 1 : end + 1 + size]))
         rest = rest[end + 2 + size :]
     return found
