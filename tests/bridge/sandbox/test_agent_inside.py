@@ -132,6 +132,10 @@ async def test_what_kills_everything_right_before_a_sandbox_is_ended_is_counted(
     [
         (["--agent", "noop"], "'noop' cannot be started there. Leave out --tools all"),
         (
+            ["--agent", "search", "--model", "m", "--base-url", "http://127.0.0.1:9/v1"],
+            "'search' cannot be started there. Leave out --tools all",
+        ),
+        (
             ["--agent", "script", "--agent-option", "file=x", "--isolation", "landlock"],
             "Leave out --isolation landlock",
         ),
@@ -139,7 +143,8 @@ async def test_what_kills_everything_right_before_a_sandbox_is_ended_is_counted(
     ],
 )
 def test_what_cannot_be_there_is_refused_before_the_run(bench: Bench, options: list[str], says: str) -> None:
-    bench.environ["PATH"] = node_environ(bench.home.parent)["PATH"]
+    if "codex" in options:
+        bench.environ["PATH"] = node_environ(bench.home.parent)["PATH"]
     bench.environ["MCP_BENCH_ISOLATION"] = "auto"
     done = bench.run(
         "record", "--benchmark", "codeworld", "--task", TASK, "--tools", "all", *options, code=None

@@ -18,7 +18,7 @@ class Search(Chat):
     name = "search"
     summary = "For improvement tasks: a model proposes versions, and a driver chooses what it sees."
     client = "search"
-    capabilities = replace(Chat.capabilities, in_process=False)
+    capabilities = replace(Chat.capabilities, inside=False, in_process=False)
     options: Mapping[str, str] = {
         "driver": f"one of {', '.join(DRIVERS)} (default icl)",
         "seed": "seed of the driver's random choices; each repeat makes other ones",
