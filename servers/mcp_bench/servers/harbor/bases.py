@@ -49,7 +49,10 @@ def read_bases() -> Bases:
         return Bases.model_validate(tomllib.loads(file.read_text(encoding="utf-8")))
     except FileNotFoundError:
         return Bases()
-    except (OSError, tomllib.TOMLDecodeError, ValidationError) as error:
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise WrongUseError(f"{file}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+    except (OSError, ValueError) as error:  # no UTF-8, or no TOML
         raise WrongUseError(f"{file} cannot be read: {error}") from error
 
 
