@@ -267,6 +267,17 @@ def test_a_broken_file_is_refused(
         configured()
 
 
+def test_an_unknown_key_of_the_file_is_compared_with_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "runners.yaml").write_text("runner: [{name: a, kind: local}]\n")
+    monkeypatch.setenv("MCP_BENCH_RUNNERS", str(tmp_path / "runners.yaml"))
+    with pytest.raises(
+        WrongUseError, match=r"runners.yaml:1: runner: unknown key \(did you mean runners\?\)$"
+    ):
+        configured()
+
+
 def test_what_is_sent_needs_nothing_else(tmp_path: Path) -> None:
     """Only the standard library: the other machine has none of our packages."""
     unpack(code(), tmp_path)

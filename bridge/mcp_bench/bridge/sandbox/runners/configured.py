@@ -90,10 +90,11 @@ def configured() -> tuple[Runner, ...]:
     except ValidationError as error:
         first = min(error.errors(), key=lambda one: one["type"] != "extra_forbidden")
         place = [part for part in first["loc"] if isinstance(part, (str, int))]
-        near = suggestion(str(place[-1]), Runner.model_fields) if first["type"] == "extra_forbidden" else ""
-        words = "unknown key" if near else first["msg"]
+        words, known = first["msg"], RunnersFile if len(place) == 1 else Runner
+        if first["type"] == "extra_forbidden":
+            words = f"unknown key{suggestion(str(place[-1]), known.model_fields)}"
         raise WrongUseError(
-            f"{file.path}:{file.line(place)}: {'.'.join(map(str, place))}: {words}{near}"
+            f"{file.path}:{file.line(place)}: {'.'.join(map(str, place))}: {words}"
         ) from error
     names = [runner.name for runner in found]
     if twice := next((name for name in names if names.count(name) > 1), ""):
