@@ -46,7 +46,7 @@ class SandboxEndedError(SandboxError):
 
 
 class SandboxLostError(SandboxError):
-    """The machine of a sandbox has gone: nothing can be said of what ran there."""
+    """A sandbox has gone, perhaps with its machine: nothing can be said of what ran there."""
 
 
 class HostError(BenchError):

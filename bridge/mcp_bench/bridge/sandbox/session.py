@@ -16,7 +16,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream
 from pydantic import TypeAdapter
 
 from mcp_bench.bridge.sandbox.channel import Incoming, Message, packed
-from mcp_bench.servers.errors import SandboxEndedError
+from mcp_bench.servers.errors import SandboxEndedError, SandboxLostError
 from mcp_bench.servers.sandbox import (
     OUTPUT_BYTES,
     READ_BYTES,
@@ -177,7 +177,7 @@ class Session:
                 with anyio.fail_after(seconds):
                     return await self._answer(await self._ask(head, body), subject)
             except TimeoutError:
-                raise SandboxError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
+                raise SandboxLostError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
             except SandboxError:
                 raise
             except BaseException:
@@ -193,7 +193,7 @@ class Session:
         with anyio.move_on_after(REPLY_SECONDS, shield=True) as late:
             await self._write(packed({**head, "id": self._number}, body))
         if late.cancelled_caught:
-            raise SandboxError(f"the sandbox took no message for {REPLY_SECONDS:.0f} s")
+            raise SandboxLostError(f"the sandbox took no message for {REPLY_SECONDS:.0f} s")
         return self._number
 
     async def _write(self, data: bytes) -> None:
@@ -265,5 +265,6 @@ class Session:
             raise SandboxEndedError(f"the sandbox was ended: {self.over}")
 
     def _lost(self) -> SandboxError:
+        """Return the error for a sandbox that has gone. Nothing in it can bring that about."""
         words = self._log.read_text(errors="replace").strip().rpartition("\n")[2]
-        return SandboxError(f"the sandbox's keeper ended: {words or 'it was killed'}")
+        return SandboxLostError(f"the sandbox's keeper ended: {words or 'it was killed'}")

@@ -37,7 +37,7 @@ from mcp_bench.bridge.sandbox.containers.program import (
 )
 from mcp_bench.bridge.sandbox.session import Session, mounted_mode
 from mcp_bench.bridge.sandbox.skeleton import trusted_variables
-from mcp_bench.servers.errors import SandboxEndedError
+from mcp_bench.servers.errors import SandboxEndedError, SandboxLostError
 from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Enforced, SandboxError, SandboxSpec
 
@@ -231,7 +231,7 @@ class ContainerSandbox(Session):
             self.over = f"memory: more than {self._spec.limits.memory >> 20} MiB; {GONE}"
             return SandboxEndedError(f"the sandbox was ended: {self.over}")
         words = last_words(self._log.read_bytes()) if self._log.exists() else ""
-        return SandboxError(f"{self._container.program.name}: {GONE}: {words or 'it was killed'}")
+        return SandboxLostError(f"{self._container.program.name}: {GONE}: {words or 'it was killed'}")
 
 
 def starting() -> anyio.CapacityLimiter:
