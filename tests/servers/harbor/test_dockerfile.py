@@ -36,6 +36,11 @@ def test_a_default_replaces_what_is_unset_or_empty() -> None:
     assert "NONE" not in step.env and step.env["EMPTY"] == ""
 
 
+def test_an_instruction_can_have_several_build_arguments() -> None:
+    image = parsed("FROM a\nARG ONE=1 TWO='2 3' NONE\nENV A=$ONE B=$TWO C=x$NONE\n")
+    assert image.env == {"A": "1", "B": "2 3", "C": "x"}
+
+
 def test_the_sandboxes_own_variables_are_known() -> None:
     image = parsed('FROM a\nENV PATH="/opt/venv/bin:$PATH" CACHE=$HOME/.cache\n')
     assert image.env == {"PATH": f"/opt/venv/bin:{PATH}", "CACHE": "/root/.cache"}

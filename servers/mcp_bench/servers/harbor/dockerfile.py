@@ -72,9 +72,8 @@ def parsed(text: str) -> Image:
                 if not base:  # it needs a build argument, which nobody gives here
                     raise UnsupportedError(f"Dockerfile, line {number}: FROM {rest} names no image")
             case "ARG":
-                name, given, value = rest.partition("=")
-                if given:  # else it keeps the value that it has, or has none
-                    args[name.strip()] = word_value(value, known)
+                # a name without a value keeps the one that it has, or has none
+                args |= {name: word_value(value, known) for name, value in PAIR.findall(rest)}
             case "ENV":
                 env |= {name: word_value(value, known) for name, value in pairs(rest)}
             case "WORKDIR":
