@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from mcp_bench.servers.environments.build import build
+from mcp_bench.servers.environments.build import build, remove
 from mcp_bench.servers.environments.pins import PIN, SHIPPED, read_pins
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.home import use_home
@@ -185,3 +185,19 @@ def test_a_home_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     pins = read_pins(SHIPPED / "tau2.toml")
     with use_home(tmp_path / "file"), pytest.raises(BenchError, match=r"cannot be made: .*MCP_BENCH_HOME"):
         build("boxed", pins, None, print)
+
+
+def test_one_that_cannot_be_written_or_removed_is_named(bench_home: Path) -> None:
+    """Such as one that another user has made."""
+    place = bench_home / "environments" / "boxed"
+    (place.parent / ".boxed.lock").mkdir(parents=True)
+    pins = read_pins(SHIPPED / "tau2.toml")
+    with pytest.raises(BenchError, match=f"{place} cannot be made: Is a directory"):
+        build("boxed", pins, None, print)
+    with pytest.raises(BenchError, match=f"{place} cannot be removed: Is a directory"):
+        remove("boxed")
+    (place.parent / ".boxed.lock").rmdir()
+    place.rmdir()
+    place.touch()
+    with pytest.raises(BenchError, match=f"{place} cannot be removed: Not a directory"):
+        remove("boxed")

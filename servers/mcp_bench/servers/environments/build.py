@@ -58,36 +58,46 @@ def build(benchmark: str, pins: Pins, python: str | None, say: Say) -> bool:
     place = folder(benchmark)
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with locked(place):
+            if state(benchmark, pins) == "ready" and (
+                python is None or label(place).get("python") == version
+            ):
+                link_ours(place)
+                return False
+            (place / LABEL).unlink(missing_ok=True)
+            inside = python_in(place)
+            if not works(inside, version):
+                say(f"making an environment with Python {version} in {place}")
+                make(interpreter, place)
+            size = f", about {pins.megabytes} MB" if pins.megabytes else ""
+            say(f"installing {len(pins.packages)} packages{size}")
+            install(inside, pins, place / LOG, say)
+            link_ours(place)
+            done = {"pins": pins.digest, "python": version, "packages": list(pins.packages)}
+            write(place / LABEL, json.dumps(done, indent=2))
     except OSError as error:
         raise BenchError(
-            f"{place} cannot be made: {error.strerror}. Make room for it, or name another home in ${VARIABLE}"
+            f"{place} cannot be made: {error.strerror or error}. Make room for it, or name another home in "
+            f"${VARIABLE}"
         ) from error
-    with locked(place):
-        if state(benchmark, pins) == "ready" and (python is None or label(place).get("python") == version):
-            link_ours(place)
-            return False
-        (place / LABEL).unlink(missing_ok=True)
-        inside = python_in(place)
-        if not works(inside, version):
-            say(f"making an environment with Python {version} in {place}")
-            make(interpreter, place)
-        size = f", about {pins.megabytes} MB" if pins.megabytes else ""
-        say(f"installing {len(pins.packages)} packages{size}")
-        install(inside, pins, place / LOG, say)
-        link_ours(place)
-        done = {"pins": pins.digest, "python": version, "packages": list(pins.packages)}
-        write(place / LABEL, json.dumps(done, indent=2))
     return True
 
 
 def remove(benchmark: str) -> bool:
-    """Remove the environment of a benchmark; return whether there was one."""
+    """Remove the environment of a benchmark; return whether there was one.
+
+    Raises:
+        BenchError: it cannot be removed.
+    """
     place = folder(benchmark)
     if not place.exists():
         return False
-    with locked(place):
-        (place / LABEL).unlink(missing_ok=True)  # nobody uses half of it
-        shutil.rmtree(place)
+    try:
+        with locked(place):
+            (place / LABEL).unlink(missing_ok=True)  # nobody uses half of it
+            shutil.rmtree(place)
+    except OSError as error:
+        raise BenchError(f"{place} cannot be removed: {error.strerror or error}") from error
     return True
 
 
