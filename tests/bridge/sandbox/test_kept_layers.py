@@ -113,6 +113,14 @@ def test_a_killed_process_leaves_no_half_layer(tmp_path: Path, own_home: Path) -
     assert not part.exists()
 
 
+def test_where_nothing_can_be_written_nothing_is_kept(tmp_path: Path, own_home: Path) -> None:
+    """A world opens all the same."""
+    own_home.mkdir()
+    (own_home / "cache").touch()
+    assert not kept_layers.keep("one", upper(tmp_path / "files"), own)
+    assert kept_layers.kept() == []
+
+
 def test_only_the_last_used_layers_that_fit_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(kept_layers.VARIABLE, "4")
     for number in range(6):

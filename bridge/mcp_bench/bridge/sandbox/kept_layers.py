@@ -80,15 +80,18 @@ def used(key: str) -> Iterator[Path | None]:
 def keep(key: str, upper: Path, uid: Owner) -> bool:
     """Keep the files of an overlay's upper folder; return whether they are kept now.
 
-    They are not if one is not readable, or all of them are too many.
+    They are not if one is not readable, if all of them are too many, or if nothing can be written there.
     """
     parent, most = place(), most_bytes()
-    if (parent / key).exists() or not most:
-        return most > 0
-    parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    parent.chmod(0o700)  # programs with the set-user-ID bit are in it
-    part = Path(tempfile.mkdtemp(prefix=PART, dir=parent))
-    held = os.open(part, FLAGS)
+    try:
+        if (parent / key).exists() or not most:
+            return most > 0
+        parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        parent.chmod(0o700)  # programs with the set-user-ID bit are in it
+        part = Path(tempfile.mkdtemp(prefix=PART, dir=parent))
+        held = os.open(part, FLAGS)
+    except OSError:  # it costs the next episode time, and not this one its world
+        return False
     try:
         fcntl.flock(held, fcntl.LOCK_EX)
         part.chmod(0o711)
