@@ -20,6 +20,7 @@ import asyncio, os, sys
 sys.path.insert(0, {str(FIXTURES)!r})  # a worker does not inherit the path
 """
 BUGGY += """
+from mcp_bench.servers.errors import SandboxLostError
 from mcp_bench.servers.remote import RemoteBenchmark
 from mcp_bench_fixtures import Notebook, NotebookWorld, tool
 
@@ -40,6 +41,8 @@ class BuggyWorld(NotebookWorld):
 
     async def grade(self, answer):
         bug("grade", self.task)
+        if here("lost sandbox", self.task):
+            raise SandboxLostError("the runner box: the connection ended")
         if here("late grade", self.task):
             raise TimeoutError("the service did not answer")
         return None if here("no grade", self.task) else await super().grade(answer)
@@ -126,6 +129,7 @@ def outcomes(bench) -> dict[str, str | None]:
         ("schema", "world_failed: "),
         ("reference", "world_failed: ValueError: bug in reference"),
         ("grade", "grader_failed: ValueError: bug in grade"),
+        ("lost sandbox", "world_failed: the runner box: the connection ended"),
         ("late grade", "grader_failed: TimeoutError: the service did not answer"),
         ("no grade", "grader_failed: TypeError: grade returned NoneType, not a Grade"),
         ("snapshot", "grader_failed: ValueError: bug in snapshot"),

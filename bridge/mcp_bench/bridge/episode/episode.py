@@ -35,7 +35,7 @@ from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
 from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolSpec, World
-from mcp_bench.servers.errors import BenchError, WorkerDiedError
+from mcp_bench.servers.errors import BenchError, SandboxLostError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
 from mcp_bench.servers.host import open_world
@@ -256,7 +256,7 @@ async def judge(
             checked = Grade.model_validate(grade.model_dump() | uncertain)
             return None if host is not None and blame(attempt, host) else (checked, state)
         attempt.invalidate("grader_failed", f"no grade within {seconds:g} seconds")
-    except WorkerDiedError as error:
+    except (SandboxLostError, WorkerDiedError) as error:  # with what was to be graded
         attempt.invalidate("world_failed", str(error))
     except BaseException as error:  # a benchmark's own code: not the agent's fault
         if not is_own_failure(error):
