@@ -8,8 +8,10 @@ import pytest
 
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.harbor import BENCHMARK
+from mcp_bench.servers.host import open_world
 from mcp_bench.servers.needs import unmet
-from tests.support.task_folders import harbor_task, terminal_bench_task, write
+from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
+from tests.support.task_folders import SandboxHost, harbor_task, terminal_bench_task, write
 
 pytestmark = pytest.mark.component
 
@@ -97,6 +99,11 @@ def test_a_task_without_an_instruction_leaves_the_others(tmp_path: Path) -> None
             "memory_mb is '2G', which is no number above 0",
         ),
         ("[agent]", "[environment]\ncpus = nan\n[agent]", "cpus is nan, which is no number above 0"),
+        (
+            "[agent]",
+            '[environment]\nstorage = "big"\n[agent]',
+            "storage is 'big', which is no size such as 2G",
+        ),
     ],
 )
 def test_a_setting_that_is_no_number_is_named_with_its_file(
@@ -107,6 +114,37 @@ def test_a_setting_that_is_no_number_is_named_with_its_file(
     with pytest.raises(BenchError) as raised:
         list(BENCHMARK.at(str(tmp_path)).tasks())
     assert str(raised.value) == f"{file}: {reason}"
+
+
+class Asked(Exception):  # noqa: N818 - no error
+    """What a world asked for."""
+
+
+class Lender(SandboxHost):
+    async def sandbox(self, spec: SandboxSpec) -> Sandbox:
+        raise Asked(spec.limits.cpus, spec.limits.memory >> 20, spec.limits.storage >> 20)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(
+    ("settings", "machine"),
+    [
+        ("", (1, 2048, 2048)),
+        ("cpus = 2\nmemory_mb = 4096\nstorage_mb = 100", (2, 4096, 512)),
+        ('memory = "4G"\nstorage = "10G"', (1, 4096, 10240)),
+        ('memory = "1.5 gb"\nstorage = "700M"', (1, 1536, 700)),
+        ('memory = "4G"\nmemory_mb = 1024', (1, 1024, 2048)),
+    ],
+)
+async def test_a_tasks_machine_is_as_large_as_it_says(
+    tmp_path: Path, settings: str, machine: tuple[float, int, int]
+) -> None:
+    """Sizes are in MiB, or texts, as in Terminal-Bench 2."""
+    file = harbor_task(tmp_path / "a") / "task.toml"
+    file.write_text(f"{file.read_text()}[environment]\n{settings}\n")
+    with pytest.raises(Asked) as asked:
+        await open_world(BENCHMARK.at(str(tmp_path)), "a", seed=0, host=Lender())
+    assert asked.value.args == machine
 
 
 def test_a_typed_solution_that_is_no_yaml_is_named(tmp_path: Path) -> None:

@@ -155,9 +155,8 @@ class Harbor(SimpleBenchmark):
 
 
 def _limits(folder: TaskFolder) -> SandboxLimits:
-    memory, storage = (
-        max(int(folder.number("environment", key, 2048)), 512) for key in ("memory_mb", "storage_mb")
-    )
+    memory = max(int(folder.mebibytes("memory", 2048)), 512)
+    storage = max(int(folder.mebibytes("storage", 2048)), 512)
     return SandboxLimits(
         cpus=folder.number("environment", "cpus", 1),
         memory=memory * MIB,

@@ -6,6 +6,7 @@ Sources: https://harborframework.com/docs/task-format and https://www.tbench.ai/
 from __future__ import annotations
 
 import math
+import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -22,6 +23,9 @@ from mcp_bench.servers.harbor.dockerfile import Image, UnsupportedError, parsed
 Format = Literal["harbor", "terminal-bench"]
 HARBOR, TERMINAL_BENCH = "task.toml", "task.yaml"
 MOST_FOLDERS_DEEP = 3
+SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([KMG])(?:i?B)?", re.IGNORECASE)
+UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0}
+"""In MiB."""
 CANARY = "canary"
 """Begins the line that asks not to train on a task; see the canary strings of BIG-bench."""
 CLIENT_KEYS = {
@@ -61,6 +65,11 @@ class TaskFolder:
     id: str
     format: Format
     settings: Mapping[str, Any] = field(repr=False)
+
+    @property
+    def file(self) -> Path:
+        """Where its settings are."""
+        return self.path / (HARBOR if self.format == "harbor" else TERMINAL_BENCH)
 
     @property
     def context(self) -> Path:
@@ -110,8 +119,20 @@ class TaskFolder:
             number = math.nan
         if 0 < number < math.inf:
             return number
-        file = self.path / (HARBOR if self.format == "harbor" else TERMINAL_BENCH)
-        raise WrongUseError(f"{file}: {key} is {found!r}, which is no number above 0")
+        raise WrongUseError(f"{self.file}: {key} is {found!r}, which is no number above 0")
+
+    def mebibytes(self, what: Literal["memory", "storage"], default: float) -> float:
+        """Return a size of the task's machine: `memory_mb = 4096`, or `memory = "4G"` as in Terminal-Bench 2.
+
+        Raises:
+            WrongUseError: something else is there.
+        """
+        found = self.section("environment").get(what)
+        if found is None or self.section("environment").get(f"{what}_mb"):
+            return self.number("environment", f"{what}_mb", default)
+        if (size := SIZE.fullmatch(str(found).strip())) is None:
+            raise WrongUseError(f"{self.file}: {what} is {found!r}, which is no size such as 2G")
+        return float(size[1]) * UNITS[size[2].upper()]
 
     def seconds(self, what: Literal["agent", "test"], default: float) -> float:
         if self.format == "harbor":
