@@ -6,9 +6,49 @@ import pytest
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.harbor import BENCHMARK
-from tests.support.task_folders import harbor_task, write
+from mcp_bench.servers.host import open_world
+from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
+from tests.support.task_folders import SandboxHost, harbor_task, write
 
 pytestmark = pytest.mark.component
+
+
+DOWNLOADS = """\
+ARG BASE
+FROM $BASE AS tools
+ENV OLD=1
+RUN curl https://example.org/tool
+FROM python:3.13
+ENV PLACE=/app
+RUN apt-get update && apt-get install -y git
+COPY --from=tools /tool /usr/bin/tool
+WORKDIR $PLACE
+"""
+
+
+class Asked(Exception):  # noqa: N818 - no error
+    """What a world asked for."""
+
+
+class Lender(SandboxHost):
+    async def sandbox(self, spec: SandboxSpec) -> Sandbox:
+        raise Asked(spec.base, spec.workdir, spec.env, spec.kept)
+
+
+@pytest.mark.anyio
+async def test_a_built_image_stands_for_a_dockerfile_that_cannot_be_followed(
+    bench_home: Path, tmp_path: Path
+) -> None:
+    folder = harbor_task(tmp_path / "built-1")
+    write(folder, {"environment/Dockerfile": DOWNLOADS})
+    [task] = BENCHMARK.at(str(tmp_path)).tasks()
+    assert task.needs == ("container:Dockerfile, line 2: FROM $BASE AS tools names no image",)
+    write(bench_home / "harbor", {"bases.toml": '[tasks]\n"built-*" = "/srv/built"\n'})
+    [task] = BENCHMARK.at(str(tmp_path)).tasks()
+    assert task.needs == ("sandbox",)
+    with pytest.raises(Asked) as asked:
+        await open_world(BENCHMARK.at(str(tmp_path)), "built-1", seed=0, host=Lender())
+    assert asked.value.args == ("/srv/built", "/app", {"PLACE": "/app"}, "")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 
@@ -139,10 +140,9 @@ class Harbor(SimpleBenchmark):
             UnsupportedError: the task needs a container engine.
         """
         bases = read_bases()
-        image = folder.image
-        if (built := bases.built(folder.id)) is not None:
-            return built, Image(image.base, (), image.env, image.workdir)
-        return bases.image(image.base), image
+        built = bases.built(folder.id)
+        image = folder.image(built=built is not None)
+        return (bases.image(image.base), image) if built is None else (built, replace(image, steps=()))
 
     def _needs(self, folder: TaskFolder) -> tuple[str, ...]:
         if lacking := folder.lacks():

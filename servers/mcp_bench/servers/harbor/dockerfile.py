@@ -54,8 +54,11 @@ class Image:
     workdir: str = "/"
 
 
-def parsed(text: str) -> Image:
+def parsed(text: str, *, built: bool = False) -> Image:
     """Return what a Dockerfile says.
+
+    Args:
+        built: the image is there: what a stage makes need not be followed, and the last stage counts.
 
     Raises:
         UnsupportedError: it needs what a sandbox cannot do.
@@ -65,11 +68,12 @@ def parsed(text: str) -> Image:
         known = {**STARTED_WITH, **args, **env}
         match word:
             case "FROM":
-                if base:
+                if base and not built:
                     raise UnsupportedError(f"Dockerfile, line {number}: it has more than one stage")
+                workdir, env = "/", {}
                 words = re.sub(r"--platform=\S+\s+", "", rest).split()
                 base = expanded(words[0], known) if words else ""
-                if not base:  # it needs a build argument, which nobody gives here
+                if not (base or built):  # it needs a build argument, which nobody gives here
                     raise UnsupportedError(f"Dockerfile, line {number}: FROM {rest} names no image")
             case "ARG":
                 # a name without a value keeps the one that it has, or has none
@@ -79,6 +83,8 @@ def parsed(text: str) -> Image:
             case "WORKDIR":
                 workdir = normpath(join(workdir, unquoted(expanded(rest, known))))
                 steps.append(Step(word, workdir, "/", dict(env)))
+            case "RUN" | "COPY" | "ADD" if built:
+                pass
             case "RUN":
                 steps.append(Step(word, run_command(rest, number), workdir, known))
             case "COPY" | "ADD":
@@ -88,7 +94,7 @@ def parsed(text: str) -> Image:
                 pass
             case _ if word not in IGNORED:
                 raise UnsupportedError(f"Dockerfile, line {number}: {word}")
-    if not base:
+    if not (base or built):
         raise UnsupportedError("Dockerfile: it has no FROM")
     return Image(base, tuple(steps), env, workdir)
 

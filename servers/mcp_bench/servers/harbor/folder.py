@@ -84,9 +84,11 @@ class TaskFolder:
         described = self.settings.get("descriptions") or [{}]
         return str(self.settings.get("instruction") or described[0].get("description", "")).strip()
 
-    @cached_property
-    def image(self) -> Image:
-        """What the task's Dockerfile says.
+    def image(self, *, built: bool = False) -> Image:
+        """Return what the task's Dockerfile says.
+
+        Args:
+            built: its image is there, so that nothing has to be made.
 
         Raises:
             UnsupportedError: the task needs a container engine.
@@ -98,7 +100,7 @@ class TaskFolder:
             if not named:
                 raise UnsupportedError("it has neither a Dockerfile nor docker_image")
             return Image(str(named))
-        return parsed(_text(file))
+        return parsed(_text(file), built=built)
 
     def section(self, name: str) -> Mapping[str, Any]:
         found = self.settings.get(name)
