@@ -177,7 +177,7 @@ class Session:
                 with anyio.fail_after(seconds):
                     return await self._answer(await self._ask(head, body), subject)
             except TimeoutError:
-                raise SandboxLostError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
+                raise SandboxError(f"{subject}: the sandbox did not answer for {seconds:.0f} s") from None
             except SandboxError:
                 raise
             except BaseException:
@@ -193,7 +193,7 @@ class Session:
         with anyio.move_on_after(REPLY_SECONDS, shield=True) as late:
             await self._write(packed({**head, "id": self._number}, body))
         if late.cancelled_caught:
-            raise SandboxLostError(f"the sandbox took no message for {REPLY_SECONDS:.0f} s")
+            raise SandboxError(f"the sandbox took no message for {REPLY_SECONDS:.0f} s")
         return self._number
 
     async def _write(self, data: bytes) -> None:
