@@ -71,13 +71,23 @@ def held_out(benchmark: Benchmark, split: str) -> HeldOut:
         BenchError: its tasks cannot be built (for example the private split without its secret).
     """
     if split == PRIVATE or with_defaults(benchmark, BenchmarkDefaults).own_files:
-        return build(benchmark, split)
+        return _built(benchmark, split)
     file = _cache(benchmark, split)
     with contextlib.suppress(OSError, ValueError, LookupError, TypeError):
         return _parse(benchmark.name, split, json.loads(file.read_bytes()))
-    found = build(benchmark, split)
+    found = _built(benchmark, split)
     _store(file, found)
     return found
+
+
+def _built(benchmark: Benchmark, split: str) -> HeldOut:
+    try:
+        return build(benchmark, split)
+    except BenchError:
+        raise
+    except Exception as error:  # raised by the benchmark's code
+        what = f"{benchmark.name}: the tasks of the split {split} cannot be built"
+        raise BenchError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def prompt_hash(prompt: str) -> str:
@@ -96,17 +106,8 @@ def build(benchmark: Benchmark, split: str) -> HeldOut:
     Raises:
         UnknownNameError: the benchmark does not have the split.
         BenchError: its tasks cannot be built, or do not end.
+        Exception: what the benchmark's code raises.
     """
-    try:
-        return _built(benchmark, split)
-    except BenchError:
-        raise
-    except Exception as error:  # raised by the benchmark's code
-        what = f"{benchmark.name}: the tasks of the split {split} cannot be built"
-        raise BenchError(f"{what}: {type(error).__name__}: {error}") from error
-
-
-def _built(benchmark: Benchmark, split: str) -> HeldOut:
     tasks: list[str] = []
     exact: dict[str, str] = {}
     prompts: list[Shingles] = []
