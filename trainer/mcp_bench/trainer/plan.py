@@ -126,7 +126,7 @@ def plan_recipe(
 
 def _read(data: Sequence[Path], tokenizer: str | None, recipe: Recipe) -> tuple[int, Prepared | None]:
     if tokenizer is None:
-        from mcp_bench.trainer.tool_lists import training_rows
+        from mcp_bench.trainer.row_changes.training_rows import training_rows
 
         return len(training_rows(recipe, data)), None
     from mcp_bench.trainer.sft.train import make_ready

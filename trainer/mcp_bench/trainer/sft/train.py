@@ -249,7 +249,7 @@ def make_ready(recipe: Recipe, tokenizer: str, sources: Sequence[Path]) -> Ready
         WrongUseError: a file, the tokenizer or its template cannot be used.
     """
     from mcp_bench.trainer.data import prepare
-    from mcp_bench.trainer.tool_lists import training_rows
+    from mcp_bench.trainer.row_changes.training_rows import training_rows
 
     rows = training_rows(recipe, sources)
     loaded, templates = tokenizer_with_templates(recipe, tokenizer, rows)

@@ -13,31 +13,14 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from mcp_bench.trainer.masked_values import with_masked_values
-from mcp_bench.trainer.recipe import Recipe
-from mcp_bench.trainer.rows import Row, read_rows
+from mcp_bench.trainer.rows import Row
 
 ALIKE = 4
 """So many rows with the same tools get the same new names, so that batches can share their beginning."""
 TEXTS = ("content", "reasoning_content", "description")
 LETTERS = ("bdfgklmnprstvz", "aeiou")
-
-
-def training_rows(recipe: Recipe, paths: Iterable[Path]) -> list[Row]:
-    """Read the rows of a recipe, with the changes that it asks for; see `read_rows` for errors."""
-    rows, seed = read_rows(paths), recipe.training.seed
-    if recipe.data.tools == "sampled":
-        rows = [with_fewer_tools(row, f"{seed} {at}") for at, row in enumerate(rows)]
-    if recipe.data.tools == "shuffled":
-        rows = shuffled(rows, seed)
-    if recipe.data.masked_names:
-        rows = with_masked_names(rows, recipe.data.masked_names, seed)
-    if recipe.data.masked_values:
-        rows = with_masked_values(rows, recipe.data.masked_values, seed)
-    return rows
 
 
 def with_fewer_tools(row: Row, seed: str) -> Row:

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mcp_bench.trainer.masked_values import with_masked_values
+from mcp_bench.trainer.row_changes.masked_values import with_masked_values
 from mcp_bench.trainer.rows import Row
 
 pytestmark = pytest.mark.unit

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.row_changes.tool_lists import ALIKE, with_fewer_tools, with_masked_names
 from mcp_bench.trainer.rows import Row
-from mcp_bench.trainer.tool_lists import ALIKE, with_fewer_tools, with_masked_names
 from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 
 pytestmark = pytest.mark.component

@@ -1,0 +1,1 @@
+"""Changes of training rows that a recipe asks for: other lists of tools, other names."""
