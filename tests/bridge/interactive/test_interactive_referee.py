@@ -16,6 +16,7 @@ from mcp.client import Client
 
 from mcp_bench.bridge.interactive.control import PROTOCOL
 from tests.bridge.interactive.conftest import wait_until_ended
+from tests.support.processes.one_socket import on_one_socket
 from tests.support.processes.process_table import ancestors
 from tests.support.task_folders import harbor_task
 
@@ -61,12 +62,8 @@ async def test_connect_starts_a_referee_and_works(bench, client, mode: str) -> N
 
 def test_a_client_whose_socket_is_reset_has_left(bench) -> None:
     """Its input and output can be one socket: if its client leaves an answer unread, reading fails."""
-    ours, theirs = socket.socketpair()
-    with subprocess.Popen(
-        bench.warm_command("connect", "notebook"), env=bench.environment(), stdin=theirs, stdout=theirs
-    ) as process:
-        theirs.close()
-        ours.settimeout(60)
+    command = bench.warm_command("connect", "notebook")
+    with on_one_socket(command, 60, bench.environment()) as (ours, process):
         client = {"name": "raw", "version": "1"}
         hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": client}
         with ours.makefile("rb", buffering=0) as answers:
@@ -75,10 +72,7 @@ def test_a_client_whose_socket_is_reset_has_left(bench) -> None:
             ours.sendall(request(2, "tools/call", {"name": "next_task", "arguments": {}}))
             assert answers.read(1) == b"{"
         ours.close()
-        try:
-            assert process.wait(60) == 0
-        finally:
-            process.kill()
+        assert process.wait(60) == 0
     bench.run("down")
     assert bench.rows("select termination from episodes") == [{"termination": "agent_exit"}]
 

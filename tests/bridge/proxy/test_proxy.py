@@ -18,6 +18,7 @@ from mcp import Client, StdioServerParameters
 from tests.support import DESK_SERVER
 from tests.support.http.http_peers import echo_server, sdk_server
 from tests.support.processes.forked import script_command
+from tests.support.processes.one_socket import on_one_socket
 
 pytestmark = pytest.mark.system
 
@@ -229,12 +230,8 @@ def test_everything_ends_when_the_client_goes_away(bench) -> None:
 
 def test_a_client_whose_socket_is_reset_has_left(bench) -> None:
     """Its input and output can be one socket: if its client leaves an answer unread, reading fails."""
-    ours, theirs = socket.socketpair()
-    with subprocess.Popen(
-        bench.warm_command("proxy", "cat"), env=bench.environment(), stdin=theirs, stdout=theirs
-    ) as process:
-        theirs.close()
-        ours.settimeout(SECONDS)
+    command = bench.warm_command("proxy", "cat")
+    with on_one_socket(command, SECONDS, bench.environment()) as (ours, process):
         ours.sendall(line(INITIALIZE))
         ours.recv(1, socket.MSG_PEEK)
         ours.close()

@@ -10,6 +10,7 @@ import pytest
 from mcp import Client, StdioServerParameters
 
 from tests.support import ROOT
+from tests.support.processes.one_socket import on_one_socket
 
 pytestmark = pytest.mark.component
 
@@ -76,19 +77,15 @@ def requests(*calls: tuple[str, dict[str, object]]) -> list[bytes]:
 
 def test_input_and_output_can_be_one_socket() -> None:
     """Launchers written for Node do this. Nothing is lost if the client reads late."""
-    ours, theirs = socket.socketpair()
     big = "é" * 300_000
     lines = requests(
         ("write", {"page": 1, "text": big}), ("read", {"page": 1}), ("repeat", {"text": big, "times": 9})
     )
-    with ours, ours.makefile("rb") as answers:
-        ours.settimeout(60)
-        with subprocess.Popen(COMMAND, stdin=theirs, stdout=theirs, stderr=subprocess.DEVNULL) as server:
-            theirs.close()
-            ours.sendall(b"".join(lines))
-            found = {answer["id"]: answer for answer in (json.loads(answers.readline()) for _ in lines)}
-            ours.shutdown(socket.SHUT_WR)
-            assert answers.read() == b"back\n"
+    with on_one_socket(COMMAND, 60) as (ours, server), ours.makefile("rb") as answers:
+        ours.sendall(b"".join(lines))
+        found = {answer["id"]: answer for answer in (json.loads(answers.readline()) for _ in lines)}
+        ours.shutdown(socket.SHUT_WR)
+        assert answers.read() == b"back\n"
     assert server.returncode == 0
     assert found[2]["result"]["content"][0]["text"] == big
     assert found[3]["result"]["content"][0]["text"] == big * 9

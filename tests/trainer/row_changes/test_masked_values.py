@@ -101,6 +101,14 @@ def test_capitals_stay_where_they_are() -> None:
     assert after.messages[0]["content"] == f"Rename {word}, or {word.upper()}, or {word.lower()}."
 
 
+def test_other_letters_are_no_names() -> None:
+    """Python takes them for capitals of ours: the long s, the dotless i. Instructions can be empty, too."""
+    before = row("Find \u017fal\u0131m, not Salim.", {"text": "Salim"}, {})
+    before.messages.insert(0, {"role": "system", "content": None})
+    after = masked(before)
+    assert after.messages[1]["content"] == f"Find \u017fal\u0131m, not {argument(after)['text']}."
+
+
 def test_a_share_of_the_rows_is_masked() -> None:
     rows = [row("Find Titan.", {"text": "Titan"}, {}) for _ in range(400)]
     after = with_masked_values(rows, 0.3, 0)

@@ -197,8 +197,8 @@ def test_texts_keep_words_and_name_other_tools_anew() -> None:
 
 def test_descriptions_of_arguments_name_tools_anew() -> None:
     """Templates that show whole schemas would name a tool that is not in the list."""
-    told = {"type": "string", "description": "From list_items, or list_items_all."}
-    nested = {"anyOf": [told, {"type": "object", "properties": {"description": told}}]}
+    item = {"type": "string", "description": "From list_items, or list_items_all."}
+    nested = {"anyOf": [item, {"type": "object", "properties": {"description": item}}]}
     schema = {"type": "object", "properties": {"id": nested}}
     tools = [
         {"name": "list_items", "description": "All."},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from itertools import product
 from math import prod
 from typing import Any
@@ -141,7 +141,8 @@ def _fits(cell: Cell, condition: Values, settings: Settings) -> bool:
 
 def _has(cell: Cell, key: str, wanted: Any, settings: Settings) -> bool:
     if key == "cell":
-        return any(_is_named(cell, pattern) for pattern in wanted)
+        # names of models have brackets, which are no sets of letters here
+        return any(fnmatchcase(cell.name, pattern.replace("[", "[[]")) for pattern in wanted)
     if not wanted:  # `null`, of an option that is repeatable: the cells without it
         return not cell.values.get(key)
     if isinstance(wanted, dict):
@@ -151,11 +152,6 @@ def _has(cell: Cell, key: str, wanted: Any, settings: Settings) -> bool:
         return not set(wanted).isdisjoint(cell.values.get(key, ()))
     value, default = cell.values.get(key), settings[key].option.default
     return (default if value is None and isinstance(default, str | int | float) else value) in wanted
-
-
-def _is_named(cell: Cell, pattern: str) -> bool:
-    """Return whether a pattern fits a cell's name. Only `*` is a wildcard: names of models have brackets."""
-    return re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), cell.name, re.DOTALL) is not None
 
 
 def _name(values: Values, merged: Values, agent: Values, task: Values, settings: Settings) -> str:

@@ -12,8 +12,6 @@ import click
 
 from mcp_bench.recorder.cli.run_options import run_options
 
-RUN_PREFIX = "run_"
-
 EPILOG = """\b
 Examples:
   mcp-bench show
@@ -85,7 +83,7 @@ def show(
 
 def _runs_named(what: str | None, paths: Sequence[Path]) -> list[Path]:
     """Return the run that an argument names; nothing if it can only name an episode."""
-    from mcp_bench.recorder.runs.names import run_id
+    from mcp_bench.recorder.runs.names import RUN_PREFIX, run_id
 
     known = {path.name: path for path in paths}
     if what is None or not (what in known or what.startswith(RUN_PREFIX)):

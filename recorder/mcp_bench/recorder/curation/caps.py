@@ -10,8 +10,12 @@ from mcp_bench.recorder.curation.candidate import Candidate, quality, random_key
 
 def best_partial(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Keep the attempts at each task whose partial score is the highest one of that task."""
-    highest = {task: max(one.partial for one in attempts) for task, attempts in by_task(candidates).items()}
-    return [one for one in candidates if one.partial == highest[one.task]]
+
+    def highest(group: list[Candidate]) -> list[Candidate]:
+        most = max(one.partial for one in group)
+        return [one for one in group if one.partial == most]
+
+    return _kept(candidates, lambda c: c.task, highest)
 
 
 def best(candidates: Sequence[Candidate], count: int) -> list[Candidate]:

@@ -6,6 +6,8 @@ from collections.abc import Collection
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
+RUN_PREFIX = "run_"
+"""With what the id of a run begins."""
 RUN_HELP = "Take only this run, named by its id or a unique prefix of it (repeatable). Default: all runs."
 RUN_TAG_HELP = "Take only runs with this tag, see `mcp-bench annotate` (repeatable; all must match)."
 _NAMED = 3

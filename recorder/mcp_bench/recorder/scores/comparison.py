@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from mcp_bench.recorder.runs.names import run_id
+from mcp_bench.recorder.runs.names import RUN_PREFIX, run_id
 from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.conditions import CONDITIONS, differing_conditions, values_of
 from mcp_bench.recorder.scores.statistics import bootstrap, mean
@@ -18,9 +18,6 @@ KINDS = ("run", "agent", "model")
 """The kinds of names that can select a side."""
 EXACT = {**{kind: kind for kind in KINDS}, "tools": "tools_mode", "isolation": "isolation", "home": "home"}
 """What `agent=A,tools=all` can name, besides an agent's options, and the fields of an episode."""
-
-_RUN = "run_"
-"""With what the id of a run begins."""
 
 FACTS = ("benchmark", "split", "domain")
 """The columns that a comparison can be grouped by."""
@@ -43,16 +40,16 @@ class Side:
         self._exact = {kind.strip(): value.strip() for kind, _, value in parts}
         if not all(equals for _, equals, _ in parts):
             self._exact = {}
+        self._run = self._exact.get("run", name)
         self._options = self._exact.keys() - EXACT.keys()
         self._known: set[str] = set()
 
     def matches(self, episode: StoredEpisode) -> bool:
         values = {name: str(getattr(episode, field)) for name, field in EXACT.items()}
         self._seen.update(values[kind] for kind in KINDS)
-        for name in (self.name, self._exact.get("run", "")):
-            if name.startswith(_RUN) and values["run"].startswith(name):
-                self._runs.add(values["run"])
-                values["run"] = name
+        if self._run.startswith(RUN_PREFIX) and values["run"].startswith(self._run):
+            self._runs.add(values["run"])
+            values["run"] = self._run
         kinds = {kind for kind in KINDS if values[kind] == self.name}
         self._kinds |= kinds
         if kinds or not self._exact:
@@ -73,7 +70,7 @@ class Side:
         if not episodes:
             raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
         if len(self._runs) > 1:
-            run_id(self._exact.get("run", self.name), self._runs)
+            run_id(self._run, self._runs)  # raises
         if len(self._kinds) > 1:
             kinds = [kind for kind in KINDS if kind in self._kinds]
             exact = " or ".join(f"{kind}={self.name}" for kind in kinds)

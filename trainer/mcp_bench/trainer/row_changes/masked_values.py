@@ -46,7 +46,8 @@ def with_masked_values(rows: Sequence[Row], share: float, seed: int) -> list[Row
 
 
 def _masked(row: Row, draw: random.Random) -> Row:
-    fixed = [json.dumps(row.tools), *(str(one["content"]) for one in row.messages if one["role"] == "system")]
+    instructions = (one.get("content") or "" for one in row.messages if one["role"] == "system")
+    fixed = [json.dumps(row.tools), *instructions]
     known = {word.lower() for text in fixed for word in re.findall("[A-Za-z]+", text)}
     new: dict[str, str] = {}
     for word in _copied(row.messages):
@@ -55,7 +56,7 @@ def _masked(row: Row, draw: random.Random) -> Row:
     if not new:
         return row
     # in JSON, the word after a line break follows the letter of \n
-    found = re.compile(rf"(?:(?<!\w)|(?<=\\[nrt]))(?:{'|'.join(new)})(?!\w)", re.IGNORECASE)
+    found = re.compile(rf"(?:(?<!\w)|(?<=\\[nrt]))(?ai:{'|'.join(new)})(?!\w)")
     return replace(row, messages=[_message(one, found, new) for one in row.messages])
 
 
@@ -67,8 +68,7 @@ def _copied(messages: Sequence[dict[str, Any]]) -> Iterator[str]:
             for value in _texts(call["function"]["arguments"]):
                 if len(value) <= LONGEST and value in earlier:
                     yield from _names(value)
-        if isinstance(message.get("content"), str):
-            earlier += f"\n{message['content']}"
+        earlier += f"\n{message.get('content') or ''}"
 
 
 def _names(value: str) -> Iterator[str]:
