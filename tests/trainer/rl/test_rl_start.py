@@ -102,6 +102,7 @@ def test_settings_without_an_effect(tmp_path: Path, algorithm: str, setting: str
         ("opd", "rl.distillation.teacher=frozen", r"rl\.distillation\.follow have no effect with opd"),
         ("opd", "rl.distillation.follow=0.5", r"rl\.distillation\.follow have no effect with opd"),
         ("grpo", "training.precision=bf16", "use bf16-mixed, or fp32"),
+        ("grpo", "hardware.memory_gib=0.005", r"stores all weights .*: about 0\.0 GiB per device"),
     ],
 )
 def test_settings_that_cannot_help(tmp_path: Path, algorithm: str, setting: str, said: str) -> None:

@@ -9,7 +9,7 @@ from mcp_bench.servers.errors import WrongUseError, suggestion
 from mcp_bench.trainer.architectures.base_config import is_gguf
 from mcp_bench.trainer.architectures.base_sizes import read_architecture
 from mcp_bench.trainer.architectures.layers import EXPERTS, FULL
-from mcp_bench.trainer.memory import RESERVE, device_memory
+from mcp_bench.trainer.memory import RESERVE, device_memory, learning_memory
 from mcp_bench.trainer.recipe import KERNELS, Attention, Recipe
 
 GIB = 2**30
@@ -42,7 +42,7 @@ def refusals(recipe: Recipe) -> list[str]:
 
 def learning_refusals(recipe: Recipe) -> list[str]:
     """Return the reasons why a recipe cannot learn from reward, by any algorithm, each with a remedy."""
-    return [*_learning(recipe), *_engine(recipe)]
+    return [*_learning(recipe), *_learned_weights(recipe), *_engine(recipe)]
 
 
 def refuse(reasons: Sequence[str]) -> None:
@@ -220,6 +220,18 @@ def _learning(recipe: Recipe) -> Iterator[str]:
         yield (
             "training.precision=bf16 stores weights in 16 bits, and rounding loses updates as small as those "
             "from reward: use bf16-mixed, or fp32"
+        )
+
+
+def _learned_weights(recipe: Recipe) -> Iterator[str]:
+    """Look at what is certain: the other parts of `learning_memory` may take less."""
+    parts = learning_memory(recipe)
+    need = parts["weights"] + parts["gradients"] + parts["optimizer"]
+    if need > (have := recipe.hardware.memory_gib) * RESERVE * GIB:
+        yield (
+            f"learning from reward stores all weights with their gradients and optimizer state: about "
+            f"{need / GIB:.1f} GiB per device, which has {have:g} GiB (10 % are reserved for fragmentation). "
+            "Add devices, with hardware.sharding=fsdp2, or use a smaller base"
         )
 
 
