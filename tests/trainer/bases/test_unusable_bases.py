@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -60,6 +61,19 @@ def test_types_that_cannot_be_trained_are_refused(tmp_path: Path) -> None:
     assert "no causal language model" in refused(folder(tmp_path, model_type="t5"))
     quantised = folder(tmp_path, quantization_config={"quant_method": "awq"})
     assert "quantised (awq)" in refused(quantised)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"quantization_config": "awq"}, "quantization_config in .* is not an object"),
+        ({"model_type": "qwen3_5", "text_config": [1]}, "text_config in .* is not an object"),
+        ({"num_hidden_layers": 0}, "sizes that no model has: num_hidden_layers is 0"),
+        ({"num_attention_heads": "four", "head_dim": None}, "type 'llama'"),
+    ],
+)
+def test_a_damaged_configuration_is_named(tmp_path: Path, changed: dict[str, Any], said: str) -> None:
+    assert re.search(said, refused(folder(tmp_path, **changed)))
 
 
 def test_missing_numbers_are_those_of_transformers(tmp_path: Path) -> None:

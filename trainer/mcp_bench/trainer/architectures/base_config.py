@@ -12,6 +12,7 @@ from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 GGUF = ".gguf"
 CONFIG = "config.json"
+SECTIONS = ("text_config", "quantization_config")
 ASKED = (CONFIG, "tokenizer.json", "tokenizer_config.json")
 """If one of these is in the Hub client's cache, the model was used before."""
 
@@ -47,6 +48,9 @@ def read_config(base: str) -> dict[str, Any]:
         raise UnusableBaseError(f"model.base: cannot read {file}: {error}") from error
     if not isinstance(content, dict) or not isinstance(content.get("model_type"), str):
         raise UnusableBaseError(f"model.base: {file} has no model_type: is this the folder of a model?")
+    for name in SECTIONS:
+        if not isinstance(content.get(name) or {}, dict):
+            raise UnusableBaseError(f"model.base: {name} in {file} is not an object: the file is damaged")
     return content
 
 

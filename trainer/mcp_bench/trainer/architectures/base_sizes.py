@@ -53,11 +53,11 @@ def _known(content: dict[str, Any], base: str) -> Architecture | None:
     found = {name: content[name] for name in names if content.get(name) is not None}
     heads = found.get("num_attention_heads")
     found.setdefault("num_key_value_heads", heads)
-    if "head_dim" not in found and kind in HEADS_DIVIDE and heads:
-        found["head_dim"] = found.get("hidden_size", 0) // heads
     if kind in ("qwen2", "qwen3", "qwen3_moe") and not content.get("use_sliding_window"):
         found.pop("sliding_window", None)
     try:
+        if "head_dim" not in found and kind in HEADS_DIVIDE and heads:
+            found["head_dim"] = found.get("hidden_size", 0) // heads
         return Architecture(**{**found, "source": f"{CONFIG} of {base}", "model_type": kind})
-    except ValueError:
-        return None  # transformers' defaults fill in what is missing
+    except (TypeError, ValueError):
+        return None  # transformers' defaults fill in what is missing, and its own checks name what is wrong

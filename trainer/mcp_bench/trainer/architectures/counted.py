@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from pydantic import ValidationError
+
 from mcp_bench.trainer.architectures.architecture import Architecture
 from mcp_bench.trainer.architectures.base_config import UnusableBaseError, fault, place
 from mcp_bench.trainer.architectures.layers import EXPERTS, FULL, LINEAR, SLIDING, Layer, Matrix, size_of
@@ -79,7 +81,7 @@ def count(config: Any, base: str) -> Counted:
         base: name of the base, for messages.
 
     Raises:
-        UnusableBaseError: there is no causal language model of this type.
+        UnusableBaseError: there is no causal language model of this type and of these sizes.
     """
     import torch
     from transformers import AutoModelForCausalLM
@@ -92,6 +94,14 @@ def count(config: Any, base: str) -> Counted:
             f"model.base: {base} is of type {config.model_type!r}, which is no causal language model that "
             f"transformers can make: {fault(base, error)}"
         ) from error
+    try:
+        return _counted(config, model, base)
+    except ValidationError as error:  # transformers makes a model of no layers, too
+        wrong = "; ".join(f"{one['loc'][0]} is {one['input']}" for one in error.errors())
+        raise UnusableBaseError(f"model.base: {base} has sizes that no model has: {wrong}") from error
+
+
+def _counted(config: Any, model: Any, base: str) -> Counted:
     text = config.get_text_config()
     tied, head = bool(getattr(text, "tie_word_embeddings", False)), model.get_output_embeddings()
     layers = _decoder_layers(model, int(text.num_hidden_layers))
