@@ -194,6 +194,26 @@ def test_a_seed_decides_whatever_else_is_decoded(tmp_path: Path) -> None:
         assert tokens(engine.complete([sampled(6, [9, 8, 7])])) != alone
 
 
+@pytest.mark.parametrize("kind", ["llama", "qwen3_5_text"])
+def test_a_prompt_that_cannot_be_read_ends_no_other_answer(kind: str, tmp_path: Path) -> None:
+    loaded = load(random_checkpoint(kind, tmp_path), calls="hermes", device="cpu")
+    good, wrong = [[9, 8, 7], [7, 8, 9]], greedy([9, 8, 9999])
+    last = greedy(good[1])
+    waiting = [last, wrong]
+
+    def submit_the_others(_: str) -> None:
+        while waiting:
+            engine.submit(waiting.pop())
+
+    with loaded.engine as engine:
+        alone = [one.tokens for one in engine.complete([greedy(one) for one in good])]
+        first = Request(good[0], Sampling(temperature=0), NEW, on_text=submit_the_others)
+        [answer] = engine.complete([first])
+        with pytest.raises(IndexError):
+            wrong.done.result(60)
+        assert [answer.tokens, last.done.result(60).tokens] == alone
+
+
 def test_what_is_kept_has_a_limit(tmp_path: Path) -> None:
     folder = random_checkpoint("llama", tmp_path)
     one_token = 2 * 2 * 2 * 8 * 4  # layers, keys and values, heads, dimensions, bytes

@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal, Protocol, Self
 
 import numpy as np
@@ -146,8 +146,16 @@ class Engine(Decoder):
     def _read_some(self) -> None:
         """Read prompts: a chunk at most while others wait for their next token."""
         done = 0
-        while (room := (self._chunk if self._decoding else CHUNK) - done) > 0 and (read := self._read(room)):
-            done += read
+        try:
+            while (room := (self._chunk if self._decoding else CHUNK) - done) > 0 and (
+                read := self._read(room)
+            ):
+                done += read
+        except Exception as error:  # such as too little memory for this prompt: the other answers go on
+            if self._reading is None:
+                raise
+            self._end([self._reading], error)
+            self._reading = None
 
     def _read(self, room: int) -> int:
         """Read up to `room` tokens of a prompt, and of an answer that had to wait, and return how many.
@@ -167,9 +175,9 @@ class Engine(Decoder):
             end = min(end, start + room)
         scores = self._caches.read(torch.tensor(known[start:end], device=self._device))
         if end == len(known):
+            choose_next([one], scores[None])
             self._reading = None
             self._decoding.append(one)
-            choose_next([one], scores[None])
             self._finish(len(self._decoding) - 1)
         return end - start
 
@@ -254,7 +262,11 @@ class Engine(Decoder):
         ended = [*self._decoding, *([] if self._reading is None else [self._reading])]
         ended += self._waiting if self._ended else ()
         self._decoding, self._reading = [], None
-        while len(self._caches):
+        self._end(ended, error)
+
+    def _end(self, ended: Iterable[Decoding], error: BaseException) -> None:
+        """End requests with an error, and drop all rows beyond those that are decoded."""
+        while len(self._caches) > len(self._decoding):
             self._caches.drop_last()
         for done in (one.request.done for one in ended):
             if not done.done() and done.set_running_or_notify_cancel():
