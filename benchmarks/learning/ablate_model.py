@@ -72,6 +72,7 @@ def main() -> None:
     overrides = [f"model.base={history['base']['model']}", *options.overrides]
     over = [word for value in overrides for word in ("--set", value)]
     most = ["--max-tokens", str(settings.max_tokens)] if settings.max_tokens else []
+    most += ["--constrain-calls"] if settings.constrain_calls else []  # as the demo's models are measured
     run(
         [
             *("ablate", "--recipe", str(loop.recipe), "--run", attempts, "--size", str(options.size)),
