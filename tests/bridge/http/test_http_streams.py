@@ -355,3 +355,24 @@ async def test_a_session_that_its_server_forgot_is_ended(tmp_path: Path) -> None
         while proxy.rows("select ended_us from episodes") == [{"ended_us": None}]:
             await anyio.lowlevel.checkpoint()  # the session ends only after the answer
     assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
+
+
+async def test_a_server_without_a_stream_for_get_keeps_its_session(tmp_path: Path) -> None:
+    """The specification wants 405; some servers answer 404, as for a session that they forgot."""
+
+    async def play(script: Script) -> None:
+        while request := await script.read_request():
+            status = b"404 Not Found" if request.startswith(b"GET") else b"200 OK"
+            body = b'{"jsonrpc":"2.0","id":1,"result":{}}'
+            head = b"HTTP/1.1 %s\r\nmcp-session-id: s1\r\ncontent-type: application/json\r\n" % status
+            await script.say(head + b"content-length: %d\r\n\r\n" % len(body) + body)
+
+    async with (
+        scripted_server(play) as server,
+        recording_proxy(server.url, tmp_path) as proxy,
+        httpx2.AsyncClient(headers={"mcp-session-id": "s1"}) as client,
+    ):
+        for _ in range(2):
+            await client.get(proxy.url)
+            await client.post(proxy.url, content=CALL)
+    assert proxy.rows("select count(*) as n from episodes") == [{"n": 1}]

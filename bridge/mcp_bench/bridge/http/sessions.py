@@ -139,8 +139,9 @@ class SessionExchange:
             if self._method == "GET":  # a stream, without a message of the client
                 self._number = self._owner.adopt(self._session, self._number, b"")
             self._owner.accepted(self._session)
-        # 404 means that the server no longer knows the session
-        self._over = status == 404 or (self._method == "DELETE" and status < 300)
+        # 404 means that the server no longer knows the session; to GET, often that it has no such stream
+        forgot = status == 404 and self._method != "GET"
+        self._over = forgot or (self._method == "DELETE" and status < 300)
 
     def close(self, left: bool) -> None:
         if self._session is None:
