@@ -323,6 +323,7 @@ def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:
         (("--policy", "rul"), "unknown policy 'rul'"),
         (("--test", "none.txt"), "--test none.txt: neither a number of tasks nor a readable file"),
         (("--set", "model.base=x"), "--set needs --recipe"),
+        (("--seed", str(-(2**63) - 1)), "seed is -9223372036854775809: it should be a number of 64 bits"),
     ):
         assert reason in str(improved(tmp_path, *asked, *options).exception)
 

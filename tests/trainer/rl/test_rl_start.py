@@ -136,6 +136,7 @@ def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:
         (["--follow", start], "--follow names the model that --algorithm opd follows"),
         (["--dev", "none.txt"], "--dev none.txt: neither a number of tasks nor a readable file"),
         (["--out", start], "is not empty"),
+        (["--seed", 2**63], "seed is 9223372036854775808: it should be a number of 64 bits"),
     ):
         with pytest.raises(WrongUseError, match=reason):
             _train(*asked, *options)

@@ -15,6 +15,7 @@ from mcp_bench.bridge.experience.editing import write_texts
 from mcp_bench.bridge.harness.folder import read_harness, texts_of
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.bridge.run.left_out import tasks_that_can_run
+from mcp_bench.recorder.option_fields import check_seed
 from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load
@@ -67,6 +68,7 @@ def begin(
     values["generations"] = choices["generations"] or len(candidates) or GENERATIONS
     values["patience"] = choices["patience"] or len(candidates) or PATIENCE
     settings = check(ImproveSettings, values)
+    check_seed(settings.seed)
     check_policy(settings.policy, settings.kinds)
     _check_model_options(settings)
     _check_feedback(settings)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.run.choices import check
+from mcp_bench.recorder.option_fields import check_seed
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.needs import ROLES
 from mcp_bench.trainer.bases import located
@@ -44,6 +45,7 @@ def begin(
     check_learning(loaded, choices["algorithm"], choices.get("record_options", ()))
     folder = _whole(start)
     variables(choices["agent"], "")
+    check_seed(choices["seed"])
     refuse_own(choices.get("record_options", ()), "train rl")
     teacher = _teacher(choices["algorithm"], choices.get("teacher"), folder)
     refuse_used(out)
