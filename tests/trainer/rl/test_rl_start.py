@@ -13,6 +13,7 @@ from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.rl.collect import isolation, variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError
+from mcp_bench.trainer.rl.start import check_learning
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -108,6 +109,25 @@ def test_settings_without_an_effect(tmp_path: Path, algorithm: str, setting: str
 def test_settings_that_cannot_help(tmp_path: Path, algorithm: str, setting: str, said: str) -> None:
     with pytest.raises(WrongUseError, match=said):
         _train("rl", "tiny-cpu-grpo", "--start", tmp_path, "--algorithm", algorithm, "--set", setting)
+
+
+def test_a_recipe_for_a_gpu_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is named before there is a folder, whose recipe stays as it is, and by `loop` and `improve`, too."""
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    setting, said = "hardware.device=cuda", "hardware.device is cuda, but torch finds no GPU"
+    recipe = load_recipe("tiny-cpu-grpo", [setting])[1]
+    asked = ["--start", start, "--tasks", 1, "--out", tmp_path / "run", "--set", setting]
+    with pytest.raises(WrongUseError, match=said):
+        _train("rl", "tiny-cpu-grpo", *asked)
+    assert not (tmp_path / "run").exists()
+    with pytest.raises(WrongUseError, match=said):
+        check_learning(recipe, "grpo", ())
+    settings = RunSettings(start=str(start), algorithm="grpo", benchmark="saasworld", tasks=("t",), steps=3)
+    RLFolder(tmp_path).make(settings, recipe_text(recipe))
+    with pytest.raises(WrongUseError, match=said):
+        _train("rl", "--resume", tmp_path)
 
 
 def test_settings_with_an_effect(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ from mcp_bench.trainer.refusals import learning_refusals, refuse
 from mcp_bench.trainer.rl.collect import variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.settings import check_used
+from mcp_bench.trainer.rl.together import check_device
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import find_engine
 from mcp_bench.trainer.trial.recordings import given, refuse_own
@@ -72,11 +73,12 @@ def check_learning(recipe: Recipe, algorithm: Algorithm, record_options: Sequenc
     """Check that a recipe can be learned with.
 
     Raises:
-        WrongUseError: it cannot, a setting has no effect with the algorithm, or a model of a role has no
-            endpoint of its own: by default, the policy's would be asked for it.
+        WrongUseError: it cannot, also for lack of a GPU; a setting has no effect with the algorithm; or a
+            model of a role has no endpoint of its own: by default, the policy's would be asked for it.
         MissingDependencyError: its engine is not installed.
     """
     refuse(learning_refusals(recipe))
+    check_device(recipe)
     if recipe.rl.engine.kind == "vllm":
         find_engine("vllm", None, os.environ)
     check_used(algorithm, recipe.rl)

@@ -54,7 +54,7 @@ def join(recipe: Recipe) -> None:
     """Join the other processes, if there are any. Each takes the GPU of its number on its machine.
 
     Raises:
-        WrongUseError: the recipe is for another number of processes.
+        WrongUseError: the recipe is for another number of processes, or for a GPU that is not there.
     """
     there, wanted = processes.count(), recipe.hardware.devices
     if there != wanted:
@@ -64,12 +64,25 @@ def join(recipe: Recipe) -> None:
             f"hardware.devices is {wanted}, but the number of processes is {there}. Start one process per "
             f"device with `{python_line(recipe, sys.argv[1:])}`, or set hardware.devices={there}"
         )
+    check_device(recipe)
     if not several():
         return
-    cuda = recipe.hardware.device != "cpu" and torch.cuda.is_available()
+    cuda = recipe.hardware.device == "cuda"
     if cuda:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     distributed.init_process_group("cpu:gloo,cuda:nccl" if cuda else "gloo", timeout=PATIENCE)
+
+
+def check_device(recipe: Recipe) -> None:
+    """Check that this machine has what a recipe is for.
+
+    Raises:
+        WrongUseError: there is no GPU, and it is for one.
+    """
+    if recipe.hardware.device == "cuda" and not torch.cuda.is_available():
+        raise WrongUseError(
+            "hardware.device is cuda, but torch finds no GPU: set it to cpu, or work where there is one"
+        )
 
 
 def leave() -> None:
