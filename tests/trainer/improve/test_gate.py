@@ -39,8 +39,9 @@ def alike(tasks: int, partial: float, strict: bool = False) -> dict[str, list[At
 @given(before=TASKS, after=TASKS)
 def test_a_verdict_follows_from_its_figures(before: Scores, after: Scores) -> None:
     found = judge(before, after)
-    assert found.tasks == len(before.keys() & after.keys())
+    common = len(before.keys() & after.keys())
     assert FEWEST_TASKS == 10
+    assert found.tasks == (common if common >= FEWEST_TASKS else 0)
     if found.better:
         assert found.tasks >= FEWEST_TASKS
         assert found.interval is not None and 0 < found.interval[0] <= found.difference
@@ -72,6 +73,7 @@ def test_a_clear_gain_is_better() -> None:
 def test_few_tasks_say_nothing() -> None:
     found = judge(alike(9, 0.0), alike(9, 1.0, strict=True))
     assert (found.outcome, found.why) == ("not better", "only 9 tasks were graded on both sides")
+    assert found.tasks == 0, "a report shows no gain of 0"
 
 
 def test_a_gain_on_one_task_is_unclear() -> None:

@@ -40,6 +40,7 @@ class Verdict:
     outcome: Literal["better", "unclear", "not better"]
     why: str
     tasks: int = 0
+    """That were compared; 0 where there are too few."""
     difference: float = 0.0
     interval: Interval | None = None
     error: float = 0.0
@@ -118,7 +119,7 @@ def gain(value: float, interval: Interval | None, measure: Measure | None) -> st
 def _compared(before: Scores, after: Scores, measure: Measure | None) -> Verdict:
     common = [task for task in before if before[task] and after.get(task)]
     if len(common) < FEWEST_TASKS:
-        return Verdict("not better", f"only {len(common)} tasks were graded on both sides", len(common))
+        return Verdict("not better", f"only {len(common)} tasks were graded on both sides")
     gains = [_partial(after[task]) - _partial(before[task]) for task in common]
     fixed = tuple(task for task in common if _share(before[task]) < 0.5 < _share(after[task]))
     broken = tuple(
