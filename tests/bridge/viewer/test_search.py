@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.bridge.viewer.pages import search_page
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
@@ -52,6 +53,23 @@ def test_attempts_at_a_task_are_those_at_this_task(bench_home: Path) -> None:
         assert [(hit.task, hit.kind) for hit in index.search(task, 50, task=task)] == [(task, "task")]
         shown = parse(viewed.get(f"/search?task={task}").text)
         assert [one.text for one in shown.all("b")] == [task]
+
+
+def test_a_page_of_a_task_stays_one_while_the_index_is_made(
+    bench_home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It asks for itself again, and not for all messages with these words."""
+    record([(planned("door.1.train.1"), Episode())])
+    index, viewed = SearchIndex(Library()), client()
+    index.refresh(60)
+    monkeypatch.setattr(search_page, "WAIT_SECONDS", 0)
+    with (bench_home / "view" / LOCK).open() as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # as another viewer does
+        for page in ("/search?task=door.1.train.1", "/search?q=door&run=run_1"):
+            asks = [one for one in parse(viewed.get(page).text).all("div") if "hx-trigger" in one.attributes]
+            assert [one.attributes["hx-get"] for one in asks] == [page]
+    monkeypatch.setattr(search_page, "WAIT_SECONDS", 60)
+    assert "hx-trigger" not in viewed.get("/search?task=door.1.train.1").text
 
 
 def test_a_hit_leads_to_its_message_after_turns_of_a_user(bench_home: Path) -> None:

@@ -40,13 +40,14 @@ class SearchPage:
         if words:
             self._index.refresh(WAIT_SECONDS)
             hits = self._index.search(words, MOST_HITS, run, task=task)
-        return self._page(words, run, [(hit, marked(hit.excerpt)) for hit in hits])
+        return self._page(words, run, task, [(hit, marked(hit.excerpt)) for hit in hits])
 
-    def _page(self, words: str, run: str, hits: list[tuple[object, Markup]]) -> HTMLResponse:
+    def _page(self, words: str, run: str, task: str, hits: list[tuple[object, Markup]]) -> HTMLResponse:
         return page_of(
             "search",
             q=words,
             run=run,
+            task=task,
             hits=hits,
             most=MOST_HITS,
             complete=self._index.complete,
