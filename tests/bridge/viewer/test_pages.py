@@ -173,6 +173,25 @@ def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatc
     assert "task-4" in viewed.get("/grid?page=99").text
 
 
+def test_a_grid_says_which_runs_it_leaves_out(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [record([(planned(), Episode((), 1.0))])[0].path.name for _ in range(3)]
+    viewed = client()
+
+    def said(query: str = "") -> tuple[int, str]:
+        page = parse(viewed.get(f"/grid{query}").text)
+        notes = [one.text for one in page.all("p") if one.attributes.get("class") == "note"]
+        return len(page.all("thead")[0].all("a")), " ".join(notes)
+
+    assert said() == (3, "")
+    monkeypatch.setattr(run_pages, "COLUMNS", 2)
+    columns, note = said()
+    assert columns == 2 and note.startswith("The newest 2 of 3 runs. Name others: /grid?run=RUN")
+    assert said(f"?run={names[0]}&run={names[1]}") == (2, "")
+    monkeypatch.setattr(run_pages, "MOST_RUNS", 2)
+    columns, note = said()
+    assert columns == 2 and "of 2 runs of this benchmark among the newest 2; 1 older is not read." in note
+
+
 def test_pages_import_no_drawing_library() -> None:
     """Charts are inline SVG: matplotlib is for PNG files alone."""
     code = (

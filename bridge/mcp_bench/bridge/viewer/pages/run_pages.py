@@ -31,6 +31,7 @@ EPISODES_ON_A_PAGE = 500
 CELLS_ON_A_PAGE, FEWEST_TASKS = 4_000, 20
 """Of the grid: as many tasks as have about so many cells, but not fewer."""
 COLUMNS = 16
+"""Runs in the grid: the newest ones."""
 MOST_RUNS = 200
 """The newest ones, beside those that are named."""
 SORTS: Mapping[str, Callable[[StoredEpisode], Any]] = {
@@ -96,10 +97,10 @@ class RunPages:
         benchmarks = Counter(run.summary.benchmark for run in runs if run.summary)
         benchmark = request.query_params.get("benchmark") or (benchmarks.most_common(1) or [("", 0)])[0][0]
         if named:
-            chosen = [run for run in runs if run.id in named]
+            fitting = [run for run in runs if run.id in named]
         else:
-            chosen = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
-        chosen = chosen[:COLUMNS]
+            fitting = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
+        chosen = fitting[:COLUMNS]
         by_name = {path.name: path for path in paths}
         found = grid(self._library.outcomes([by_name[run.id] for run in chosen]))
         size = found.tasks_on_a_page
@@ -114,6 +115,10 @@ class RunPages:
             benchmarks=sorted(benchmarks),
             named=named,
             cut_off={run.id for run in chosen if run.cut_off},
+            shown=len(chosen),
+            fitting=len(fitting),
+            not_read=0 if named else len(paths) - len(near),
+            most=MOST_RUNS,
         )
 
     def _state(self, paths: Sequence[Path]) -> str:
