@@ -56,6 +56,7 @@ def test_a_call_that_goes_on_has_not_failed(bench_home: Path) -> None:
         page = f"/runs/{folder.path.name}/{episode}"
         drawn = _calls(client().get(page).text)
         assert drawn == ["call"]
+        assert "Result of call 1 (not ended):" in client().get(f"{page}/markdown").text
         messages = align("Do it.", [], folder.recording.recorded_calls(episode), system=None)
         folder.recording.end_episode(episode, EpisodeEnd(termination="crash", ended_us=now_us()), messages)
         assert _calls(client().get(page).text) == ["call failed"]

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pprint import pformat
 from typing import Any
 
+from mcp_bench.bridge.viewer.conversation import NEVER, OPEN
+
 
 def as_json(tool: str, arguments: Mapping[str, Any]) -> str:
     """Return the call as the message that the agent sent."""
@@ -57,8 +59,8 @@ def _parts(document: Mapping[str, Any]) -> Iterator[str]:
     for message, moment in zip(document["messages"], document["timeline"], strict=True):
         if message["role"] == "tool":
             (number,) = moment["calls"]
-            outcome = document["calls"][number - 1]["outcome"] if number else None
-            said = "" if outcome == "ok" else f" ({outcome or 'never reached the server'})"
+            outcome = (document["calls"][number - 1]["outcome"] or OPEN) if number else NEVER
+            said = "" if outcome == "ok" else f" ({outcome})"
             yield f"Result of call {number or '-'}{said}:"
             yield _fenced(message.get("content") or "")
             continue
