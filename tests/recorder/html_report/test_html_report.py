@@ -14,8 +14,17 @@ from click.testing import CliRunner, Result
 from PIL import Image
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.recorder.html_report.dots import draw_dots
 from mcp_bench.recorder.html_report.lines import draw_lines
-from mcp_bench.recorder.html_report.sections import MOST_ROWS, Line, LineChart, Score, Table
+from mcp_bench.recorder.html_report.sections import (
+    MOST_ROWS,
+    DotChart,
+    Dots,
+    Line,
+    LineChart,
+    Score,
+    Table,
+)
 from mcp_bench.recorder.records import PlannedEpisode
 from mcp_bench.servers.errors import BenchError, MissingDependencyError, UnknownNameError, WrongUseError
 from mcp_bench.servers.extras import install_extra, install_trainer
@@ -166,6 +175,20 @@ def test_a_chart_goes_down_to_the_worst_version() -> None:
         )
         bottom, top = draw_lines(chart, "c").axes[0].get_ylim()
         assert bottom == low and top >= high, values
+
+
+def test_a_chart_of_differences_reaches_all_that_it_shows() -> None:
+    """With invalid episodes as 0, a difference can be far from the one without them."""
+    for score, reach in (
+        (Score(0.05, (0.0, 0.08), signed=True), 0.1),
+        (Score(0.05, (0.0, 0.2), signed=True), 0.25),
+        (Score(0.05, (0.0, 0.08), lowered=-0.6, signed=True), 1.0),
+    ):
+        series = [Dots("partial", "partial", [score])]
+        table = Table("c", [], [])
+        chart = DotChart(name="c", title="c", says="", table=table, rows=[("a", "")], series=series)
+        low, high = draw_dots(chart, "c").axes[0].get_xlim()
+        assert -low == high == pytest.approx(reach, rel=0.05), score
 
 
 def test_invalid_episodes_are_shown(invoke: Invoke, tmp_path: Path) -> None:

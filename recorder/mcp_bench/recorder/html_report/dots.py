@@ -44,7 +44,9 @@ def _scores(chart: DotChart) -> list[Score]:
 
 
 def _reach(chart: DotChart) -> float:
-    values = [value for score in _scores(chart) for value in (score.value, *(score.interval or ()))]
+    values = [
+        value for score in _scores(chart) for value in (score.value, score.lowered, *(score.interval or ()))
+    ]
     most = max((abs(value) for value in values if value is not None), default=0.0)
     return next((reach for reach in _REACHES if most <= reach), 1.0)
 
