@@ -184,8 +184,7 @@ def test_a_chart_of_differences_reaches_all_that_it_shows() -> None:
         (Score(0.05, (0.0, 0.2), signed=True), 0.25),
         (Score(0.05, (0.0, 0.08), lowered=-0.6, signed=True), 1.0),
     ):
-        series = [Dots("partial", "partial", [score])]
-        table = Table("c", [], [])
+        series, table = [Dots("partial", "partial", [score])], Table("c", [], [])
         chart = DotChart(name="c", title="c", says="", table=table, rows=[("a", "")], series=series)
         low, high = draw_dots(chart, "c").axes[0].get_xlim()
         assert -low == high == pytest.approx(reach, rel=0.05), score
@@ -242,6 +241,13 @@ def test_a_comparison_names_what_flipped(invoke: Invoke, tmp_path: Path) -> None
     ]
     result = invoke(report, "--html", tmp_path / "r.html", "--compare", "base", "tund")
     assert isinstance(result.exception, UnknownNameError)
+
+
+def test_what_all_groups_share_is_what_they_have(invoke: Invoke, tmp_path: Path) -> None:
+    for drop in ("0.2", "0.6"):
+        record([(planned("a"), Episode())], settings={"options": {"drop": drop}})
+    (shared,) = (one.text for one in page(invoke, tmp_path / "r.html").all("p") if "All groups" in one.text)
+    assert shared.startswith("All groups: agent oracle, benchmark agentdojo, split train, tools mcp-only")
 
 
 def test_a_comparison_says_how_the_conditions_differ(invoke: Invoke, tmp_path: Path) -> None:

@@ -155,7 +155,8 @@ def _scores(rows: Sequence[Row], names: Sequence[str], by: Sequence[str]) -> Sec
     if not rows:
         return Section("Scores", ["No recordings yet. Create some with `mcp-bench record`."])
     alike = [name for name in by if len({row[name] for row in rows}) == 1]
-    same = [f"{name} {rows[0][name]}" for name in alike if name not in CONDITIONS]
+    known = [name for name in alike if name not in CONDITIONS and rows[0][name] is not None]
+    same = [f"{name} {rows[0][name]}" for name in known]
     same += [common_conditions(rows)]
     same = list(filter(None, same))
     words = [f"All groups: {', '.join(same)}."] if same and len(rows) > 1 else []
