@@ -62,6 +62,18 @@ def test_a_call_that_goes_on_has_not_failed(bench_home: Path) -> None:
         assert _calls(client().get(page).text) == ["call failed"]
 
 
+def test_an_update_leaves_texts_as_they_are_shown(bench_home: Path) -> None:
+    """As they were written, or with their Markdown rendered."""
+    viewed = client()
+    with RunFolder.create(run_info(planned())) as folder:
+        page = f"/runs/{folder.path.name}/{begin(folder, planned())}"
+        for address in (page, f"{page}?text=raw"):
+            asks = [
+                one for one in parse(viewed.get(address).text).all("div") if "hx-trigger" in one.attributes
+            ]
+            assert [one.attributes["hx-get"] for one in asks] == [address]
+
+
 def _calls(text: str) -> list[str]:
     found = (one.attributes.get("class", "") for one in parse(text).all("details"))
     return [name for name in found if "call" in name.split()]
