@@ -177,6 +177,20 @@ def test_attempts_of_referee_processes_are_shown_while_they_run(bench_home: Path
         assert "recording …" not in text and "✓ solved" in parse(text).text
 
 
+def test_attempts_of_referee_processes_are_shown_side_by_side(bench_home: Path) -> None:
+    plan = [planned("door", repeat=repeat) for repeat in range(3)]
+    with RunFolder.create(run_info(*plan)) as run, part_of(run) as part:
+        done = play(run, plan[0], Episode())
+        first, second = (begin(part, slot) for slot in plan[1:])
+        page, viewed = f"/runs/{run.path.name}", client()
+        links = [one.attributes["href"] or "" for one in parse(viewed.get(f"{page}/{first}").text).all("a")]
+        (beside,) = (link for link in links if link.startswith("/side-by-side"))
+        assert first in beside and second in beside
+        for address in (beside, f"/side-by-side?a={run.path.name}/{done}&b={run.path.name}/{second}"):
+            answer = viewed.get(address)
+            assert answer.status_code == 200 and "… running" in parse(answer.text).text
+
+
 @pytest.mark.parametrize(
     ("address", "shown"),
     [("/", "1/2"), ("/runs/{run}", "1 of 2"), ("/tools?run={run}", "transfer"), ("/search?q=harbour", "user_task_0")],

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse
 
 from mcp_bench.bridge.viewer import failures, tool_totals
 from mcp_bench.bridge.viewer.pages.run_pages import page_of
-from mcp_bench.bridge.viewer.recordings import Library, Run
+from mcp_bench.bridge.viewer.recordings import Library, Run, opened_episode
 from mcp_bench.bridge.viewer.side_by_side import aligned, attempt
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.errors import StorageError
@@ -60,10 +60,8 @@ class AnalysisPages:
             path = self._library.path(run)
         except KeyError:
             raise HTTPException(404, "There is no such run: name attempts as RUN/EPISODE.") from None
-        with RunReader(path) as reader:
-            if episode not in reader.episode_ids():
-                raise HTTPException(404, "There is no such episode in this run.")
-            return attempt(reader, episode, self._library.run(path).cut_off)
+        with opened_episode(path, episode) as reader:
+            return attempt(reader, episode, self._library.run(reader.path).cut_off)
 
     def tools(self, request: Request) -> HTMLResponse:
         """Calls, errors and latencies of each tool."""
