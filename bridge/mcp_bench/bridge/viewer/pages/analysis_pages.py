@@ -16,7 +16,7 @@ from mcp_bench.bridge.viewer.recordings import Library, Run, opened_episode
 from mcp_bench.bridge.viewer.side_by_side import aligned, attempt
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.errors import StorageError
-from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.reader import StoredEpisode
 from mcp_bench.recorder.scores.comparison import Side, compare_alike, how_conditions_differ
 from mcp_bench.recorder.store.reviews import Reviews
 from mcp_bench.servers.errors import BenchError
@@ -89,11 +89,10 @@ class AnalysisPages:
         found = list(self._reviews.all().values())[::-1]
         rows, agree, graded = [], 0, 0
         for review in found[:1000]:
-            with suppress(BenchError, KeyError):
-                path = self._library.path(review.run)
-                with RunReader(path) as reader:
+            with suppress(BenchError, KeyError, HTTPException):
+                with opened_episode(self._library.path(review.run), review.episode) as reader:
                     episode = reader.episode(review.episode)
-                rows.append((review, episode, verdict(episode, self._library.run(path).cut_off)))
+                rows.append((review, episode, verdict(episode, self._library.run(reader.path).cut_off)))
                 if review.verdict and episode.strict is not None and episode.invalid is None:
                     graded += 1
                     agree += (review.verdict == "good") == episode.strict
