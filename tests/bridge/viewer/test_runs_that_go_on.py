@@ -170,6 +170,9 @@ def test_attempts_of_referee_processes_are_shown_while_they_run(bench_home: Path
             viewed.post(f"{page}/{episode}/review", data={"verdict": "good"}, headers=OWN).status_code == 303
         )
         assert "… running" in parse(viewed.get("/reviews").text).text
+        for address in (f"/episodes/{episode}", f"/search?q={episode}"):
+            assert viewed.get(address).headers["location"] == f"{page}/{episode}", address
+        assert viewed.get("/episodes/ep_nothing").status_code == 404
         part.recording.end_episode(episode, EpisodeEnd(termination="agent_exit", ended_us=now_us()), [])
         grade = Grade(partial=1.0, strict=True, assertions=(), grader_version="1")
         part.grades.put(episode, grade, {}, now_us())

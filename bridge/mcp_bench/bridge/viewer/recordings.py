@@ -21,6 +21,7 @@ from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, PARTS, RECORDINGS, left_parts
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
 from mcp_bench.recorder.verify.damage import nothing_in
+from mcp_bench.servers.errors import UnknownNameError
 
 MOST_KEPT = 50_000
 """Episodes that stay in memory, about 2 kB each."""
@@ -176,12 +177,19 @@ class Library:
         return {path.name for path in self.paths() if path.name in runs and self.run(path).cut_off}
 
     def find(self, episode: str) -> tuple[str, str]:
-        """Return the run and the id of an episode by a prefix of its id.
+        """Return the run and the id of an episode by a prefix of its id, also of one that goes on in a part.
 
         Raises:
             BenchError: there is none, or there are several.
         """
-        path, found = find_episode(episode)
+        try:
+            path, found = find_episode(episode)
+        except (UnknownNameError, StorageError):
+            for path in self.paths():
+                for part in written(path)[1:]:
+                    with suppress(UnknownNameError, StorageError):
+                        return path.name, find_episode(episode, [part])[1]
+            raise
         return path.name, found
 
 
