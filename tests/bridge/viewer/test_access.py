@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import socket
+from pathlib import Path
+
 import pytest
 from starlette.testclient import TestClient
 
+from mcp_bench.bridge.http.listen import bind
+from mcp_bench.bridge.viewer import serve
 from mcp_bench.bridge.viewer.access import ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
 from tests.support.pages.viewer import OWN, PORT, TOKEN, client, guarded, hostile_home
@@ -116,3 +121,19 @@ def test_an_own_name_keeps_the_cookie_from_other_ports() -> None:
         assert client(access).get("/", headers={"Host": f"{other}:{PORT}"}).status_code == 421
     assert ViewerAccess(viewer(), "127.0.0.1", PORT, "u" * 43).host != access.host
     assert ViewerAccess(viewer(), "0.0.0.0", PORT, TOKEN).host is None
+
+
+def test_its_address_reaches_the_viewer(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It leads from this machine to every address that a viewer can listen on."""
+    shown: list[str] = []
+
+    async def served(_: ViewerAccess, listener: socket.socket, openers: list[str], *__: object) -> None:
+        shown.append(openers[-1].replace(str(listener.getsockname()[1]), "PORT"))
+
+    monkeypatch.setattr(serve, "_serve", served)
+    # this machine may have no IPv6
+    monkeypatch.setattr(serve, "bind", lambda _, port: bind("127.0.0.1", port))
+    for host in ("0.0.0.0", "::", "[::]", "127.0.0.1", "::1", "[::1]", "localhost"):
+        serve.serve_viewer(host, 0, TOKEN, browser=False)
+    names = ["127.0.0.1"] * 4 + ["[::1]"] * 2 + ["localhost"]
+    assert shown == [f"http://{name}:PORT/open" for name in names]

@@ -18,7 +18,7 @@ import anyio
 import click
 
 from mcp_bench.bridge.http.access import is_loopback
-from mcp_bench.bridge.http.listen import bind, listen
+from mcp_bench.bridge.http.listen import bind, listen, url_host
 from mcp_bench.bridge.http.token import FILE, SHORTEST, listener_token
 from mcp_bench.bridge.viewer.access import OPEN, ViewerAccess
 from mcp_bench.bridge.viewer.app import viewer
@@ -58,8 +58,7 @@ def serve_viewer(
     secret, where = (token, "the one you set") if token else _own_token()
     with bind(host, port) as listener:
         bound = listener.getsockname()[1]
-        shown = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # noqa: S104 - compared
-        address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound}"
+        address = f"http://{url_host(host)}:{bound}"
         access = ViewerAccess(viewer(training), host, bound, secret, path)
         url = f"http://{access.host}:{bound}" if access.host else address
         if not is_loopback(host):
