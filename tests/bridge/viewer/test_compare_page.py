@@ -28,6 +28,10 @@ def test_runs_that_are_named_may_be_old(bench_home: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(analysis_pages, "MOST_COMPARED", 2)
     said = parse(viewed.get("/compare?a=oracle&b=other").text).text
     assert "Of the newest 2 runs: 2 older are not read." in said
+    record([(planned("elsewhere"), Episode())], agent="third")
+    said = parse(viewed.get("/compare?a=other&b=third").text).text
+    assert "No task has a valid graded episode on both sides." in said
+    assert "Of the newest 2 runs: 3 older are not read." in said
 
 
 def test_domains_are_compared_side_by_side(bench_home: Path) -> None:
