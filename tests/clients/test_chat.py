@@ -199,6 +199,21 @@ def test_a_refused_key_is_not_tried_again_and_never_shown(chat: Chat) -> None:
 
 
 @pytest.mark.parametrize(
+    "fault", [Fault(cut=0), Fault(text="{}")], ids=["no usable answer", "no answer in the API's form"]
+)
+def test_a_login_in_the_endpoints_url_is_never_shown(desk: Any, provider: str, fault: Fault) -> None:
+    with ModelEndpoint([]) as endpoint:
+        endpoint.fault = fault
+        chat = Chat(desk, endpoint, provider)
+        shown = chat.url.rstrip("/")
+        chat.env = {f"{provider.upper()}_BASE_URL": shown.replace("://", "://me:dummy-login-1234@")}
+        result = chat.run("--max-retries", "0")
+    ((kind, detail),) = result.errors
+    assert kind == "endpoint" and shown in detail
+    assert "dummy-login-1234" not in result.stderr + json.dumps(result.events)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "",

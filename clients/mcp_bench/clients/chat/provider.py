@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit, urlunsplit
 
 from mcp_bench.clients.connection import Outcome
 from mcp_bench.clients.events import ClientError, ErrorKind, say_retry
@@ -176,13 +177,19 @@ def unreachable(error: Exception, url: object) -> ClientError:
     """Return the error for an endpoint that gave no usable answer after all retries."""
     cause = error.__cause__ or error
     return ClientError(
-        "endpoint", f"no usable answer from the model endpoint {url}: {type(cause).__name__}: {cause}"
+        "endpoint", f"no usable answer from the model endpoint {_shown(url)}: {type(cause).__name__}: {cause}"
     )
 
 
 def no_answer(got: object, url: object) -> ClientError:
     """Return the error for an answer that is no turn of a model."""
-    return ClientError("endpoint", f"no answer in the API's form came from {url}: {str(got)[:500]}")
+    return ClientError("endpoint", f"no answer in the API's form came from {_shown(url)}: {str(got)[:500]}")
+
+
+def _shown(url: object) -> str:
+    """Return a URL without its login and its query: they can have a key, and errors are recorded."""
+    parts = urlsplit(str(url))
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
 def count(value: object) -> int | None:
