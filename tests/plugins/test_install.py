@@ -176,6 +176,16 @@ def test_the_benchmark_of_an_entry_may_follow_options(home: Path) -> None:
         assert (arguments[:3], arguments[4:]) == (["connect", benchmark, "--entry"], kept)
 
 
+def test_a_token_may_be_written_with_an_equals_sign(home: Path) -> None:
+    """It is the client: with another one, the agent would begin with the first task again."""
+    path = home / ".claude.json"
+    script = {"command": "/home/me/bench.sh", "args": ["connect", "agentdojo", "--entry=desk-1"]}
+    path.write_text(json.dumps({"mcpServers": {"bench": script}}))
+    run(home, "claude-code", "--benchmark", "agentdojo")
+    arguments = json.loads(path.read_text())["mcpServers"]["bench"]["args"]
+    assert arguments == ["connect", "agentdojo", "--entry", "desk-1"]
+
+
 def test_a_file_that_cannot_be_understood_is_left_alone(home: Path) -> None:
     path = home / ".claude.json"
     path.write_text('{"mcpServers": [')

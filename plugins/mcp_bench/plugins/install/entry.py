@@ -120,10 +120,13 @@ def is_ours(entry: Any) -> bool:
 
 
 def words_of(entry: Any) -> list[str]:
-    """Return the command line of an entry of any form; empty if it has none."""
+    """Return the command line of an entry of any form; empty if it has none. `--entry=TOKEN` is two words."""
     parts = [entry.get("command"), entry.get("args")] if isinstance(entry, dict) else []
     lists = [[part] if isinstance(part, str) else part for part in parts if isinstance(part, str | list)]
-    return [str(word) for words in lists for word in words]
+    words = [str(word) for words in lists for word in words]
+    return [
+        part for word in words for part in (word.split("=", 1) if word.startswith("--entry=") else [word])
+    ]
 
 
 def wanted(change: Change, present: Entry | None, benchmark: str) -> Entry:
