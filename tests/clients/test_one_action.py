@@ -1,10 +1,13 @@
 """The chat agent limited to one action per turn, in both dialects."""
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
+from mcp_bench.clients.chat.provider import ToolRequest
+from mcp_bench.clients.chat.toolbox import Toolbox
+from mcp_bench.clients.connection import Connection, Tool
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
 
@@ -72,6 +75,16 @@ def test_an_ending_that_cannot_be_read_is_made_again(desk: Any) -> None:
         result = desk.run("chat", "--model", "m", "--one-action", stdin=PROMPT, env=env)
     assert result.final == {"type": "final", "answer": "five"}
     assert "call finish again" in json.dumps(endpoint.requests[-1].body)
+
+
+def test_a_servers_tool_of_that_name_can_be_called() -> None:
+    """APIs refuse two tools of one name, and a call of it would end the work."""
+    connection = Connection(cast("Any", None), [Tool("finish", "Finish a report.", {})])
+    toolbox = Toolbox(connection, one_action=True)
+    theirs, own = (tool.name for tool in toolbox.offered)
+    assert theirs != own == "finish"
+    call = ToolRequest("1", theirs, {})
+    assert (toolbox.answer([call]), toolbox.called(call).name) == (None, "finish")
 
 
 def test_thinking_has_no_place_in_it(desk: Any) -> None:

@@ -43,7 +43,7 @@ class Toolbox:
                 first call of a turn is made.
         """
         self._connection = connection
-        self._tools = model_names(connection.tools)
+        self._tools = model_names(connection.tools, (FINISH.name,) if one_action else ())
         self.one_action = one_action
 
     @property
@@ -95,13 +95,13 @@ class Toolbox:
         return await self._connection.call(tool.name, request.arguments)
 
 
-def model_names(tools: Sequence[Tool]) -> dict[str, Tool]:
-    """Return the tools by names that model APIs accept, almost always the server's own."""
+def model_names(tools: Sequence[Tool], taken: Sequence[str] = ()) -> dict[str, Tool]:
+    """Return the tools by names that model APIs accept and are not `taken`, mostly the server's own."""
     named: dict[str, Tool] = {}
     for tool in tools:
         name = plain = re.sub(r"[^A-Za-z0-9_-]", "_", tool.name)[:MAX_NAME]
         number = 2
-        while name in named:
+        while name in named or name in taken:
             name = f"{plain[: MAX_NAME - 4]}_{number}"
             number += 1
         named[name] = tool
