@@ -8,6 +8,9 @@ from typing import Any
 
 import pytest
 
+from mcp_bench.clients.chat.anthropic_messages import NO_TEXT, AnthropicMessages
+from mcp_bench.clients.chat.provider import Settings, ToolRequest
+from mcp_bench.clients.connection import Outcome
 from tests.support.model_endpoint.endpoint import ModelEndpoint
 from tests.support.model_endpoint.fault import Fault, Gate
 from tests.support.model_endpoint.script import Script, ScriptedCall, Step, script_from_reference
@@ -232,6 +235,14 @@ def test_an_answer_that_is_none_is_an_endpoint_error(chat: Chat, text: str) -> N
     assert result.code == 1
     assert [kind for kind, _ in result.errors] == ["endpoint"]
     assert "Traceback" not in result.stderr
+
+
+def test_an_error_without_text_has_one_in_the_request() -> None:
+    """Anthropic's API answers 400: content cannot be empty if `is_error` is true."""
+    conversation = AnthropicMessages(Settings("m"), PROMPT, ())
+    failed, done = Outcome("", is_error=True), Outcome("")
+    conversation.add_results([(ToolRequest("1", "add", {}), failed), (ToolRequest("2", "add", {}), done)])
+    assert [part["content"] for part in conversation.messages[-1]["content"]] == [NO_TEXT, ""]
 
 
 @pytest.mark.parametrize("provider", ["openai"], indirect=True)

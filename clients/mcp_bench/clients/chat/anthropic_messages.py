@@ -36,6 +36,9 @@ from mcp_bench.clients.connection import Outcome
 MAX_TOKENS = 8192
 """The API requires a limit for each answer; all current models accept this one. It is without thinking."""
 
+NO_TEXT = "The tool gave no reason."
+"""For an error without a text: the API refuses an empty one."""
+
 LAST_WITH_SAMPLING = "2023-06-01"
 """The API version of 2026-10-21, the SDK's default, refuses any temperature; this one accepts it."""
 
@@ -123,7 +126,7 @@ class AnthropicMessages:
             {
                 "type": "tool_result",
                 "tool_use_id": call.id,
-                "content": outcome.text,
+                "content": outcome.text or (NO_TEXT if outcome.is_error else ""),
                 "is_error": outcome.is_error,
             }
             for call, outcome in results
