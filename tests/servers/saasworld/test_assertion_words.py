@@ -60,6 +60,15 @@ def test_what_was_found_instead() -> None:
     assert described("any other name") == ("any other name", "")
 
 
+def test_a_column_with_spaces() -> None:
+    name = "sheets.rows r_1: values.Forecast USD is {'one_of': [7, '7']}"
+    row = {"id": "r_1", "values": {"Forecast USD": 5}}
+    other = {"id": "r_1", "values": {"Forecast USD": 6}}
+    required = 'sheets.rows r_1: values.Forecast USD is one of 7, "7"'
+    assert described(name, passed=True) == (required, "")
+    assert described(name, ("sheets.rows", "r_1", row, other)) == (required, "values.Forecast USD is 6")
+
+
 def test_every_family_s_assertions_have_words() -> None:
     """After the first half of the reference, each requirement is in words, and each failure says what is found."""
     for kind in kinds()[::9]:

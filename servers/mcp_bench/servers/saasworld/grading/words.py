@@ -15,7 +15,8 @@ from typing import Any
 from mcp_bench.servers.saasworld.grading.matchers import field_of
 from mcp_bench.servers.saasworld.grading.view import blank, differing
 
-_FIELD = re.compile(r"(?P<collection>\S+) (?P<id>\S+): (?P<field>\S+) is (?P<matcher>\{.*\})", re.DOTALL)
+# a field can be a column with spaces: values.Forecast USD
+_FIELD = re.compile(r"(?P<collection>\S+) (?P<id>\S+): (?P<field>.+?) is (?P<matcher>\{.*\})", re.DOTALL)
 _NEW = re.compile(
     r"new in (?P<collection>[\w.]+)(?: \(no\. (?P<nth>\d+)\)|, with details): (?P<where>\{.*\})", re.DOTALL
 )
