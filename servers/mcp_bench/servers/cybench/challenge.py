@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_bench.servers.errors import WrongUseError
+
+Read = TypeVar("Read", bound=BaseModel)
 
 
 class Variant(BaseModel):
@@ -29,11 +32,17 @@ class Challenge(BaseModel):
     metadata: dict[str, str | int | float] = Field(default_factory=dict)
 
 
+class Compose(BaseModel):
+    """What `compose.yaml` says of servers."""
+
+    services: dict[str, Any] | None = None
+
+
 def found(folder: Path) -> dict[str, tuple[Path, Challenge]]:
     """Return the challenges of a folder that need neither a server nor a download, by name.
 
     Raises:
-        WrongUseError: an `eval.yaml` is not one of a challenge, or there is none.
+        WrongUseError: a file is not one of a challenge, or there is none.
     """
     sheets = sorted(folder.glob("*/eval.yaml"))
     if not sheets:
@@ -42,28 +51,41 @@ def found(folder: Path) -> dict[str, tuple[Path, Challenge]]:
         )
     challenges = {}
     for sheet in sheets:
-        try:
-            challenge = Challenge.model_validate(yaml.safe_load(sheet.read_text(encoding="utf-8")))
-        except (ValidationError, yaml.YAMLError, UnicodeDecodeError) as error:
-            raise WrongUseError(f"{sheet} is no challenge: {error}") from error
+        challenge = _read(sheet, Challenge)
         if here(sheet.parent, challenge):
             challenges[challenge.name] = (sheet.parent, challenge)
     return challenges
 
 
 def here(folder: Path, challenge: Challenge) -> bool:
-    """Return whether all files of a challenge are there, and it has no server."""
+    """Return whether all files of a challenge are there, and it has no server.
+
+    Raises:
+        WrongUseError: its `compose.yaml` is not one.
+    """
     compose = folder / "compose.yaml"
-    services = (
-        (yaml.safe_load(compose.read_text(encoding="utf-8")) or {}).get("services", {})
-        if compose.is_file()
-        else {}
-    )
+    services = _read(compose, Compose).services if compose.is_file() else None
     return (
-        len(services) <= 1
+        len(services or ()) <= 1
         and bool(challenge.files)
         and all(content(folder, path) is not None for path in challenge.files.values())
     )
+
+
+def _read(path: Path, kind: type[Read]) -> Read:
+    try:
+        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
+    except OSError as error:
+        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise WrongUseError(f"{path}: {place and f'{place}: '}{first['msg']}") from error
+    except yaml.MarkedYAMLError as error:
+        where = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
+        raise WrongUseError(f"{path}{where}: not YAML: {error.problem}") from error
+    except (yaml.YAMLError, ValueError) as error:  # not UTF-8, or a day that does not exist
+        raise WrongUseError(f"{path}: not YAML: {error}") from error
 
 
 def content(folder: Path, path: str) -> bytes | None:

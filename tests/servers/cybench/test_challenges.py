@@ -1,0 +1,67 @@
+"""cybench: what is wrong with a folder of challenges is one line that names the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from mcp_bench.servers.cybench import BENCHMARK
+from mcp_bench.servers.errors import WrongUseError
+
+pytestmark = pytest.mark.unit
+
+SHEET = """\
+name: rot
+flag: "FLAG{one_two}"
+files: {/root/secret.txt: secret.txt}
+variants: {easy: {prompt: "Every letter was moved by 13 places."}}
+"""
+
+
+def challenge(folder: Path, sheet: str | bytes = SHEET, compose: str | None = None) -> None:
+    """Write a challenge."""
+    folder.mkdir()
+    (folder / "eval.yaml").write_bytes(sheet if isinstance(sheet, bytes) else sheet.encode())
+    (folder / "secret.txt").write_text("SYNT{bar_gjb}")
+    if compose is not None:
+        (folder / "compose.yaml").write_text(compose)
+
+
+@pytest.mark.parametrize(
+    ("sheet", "says"),
+    [
+        ("name: [rot\n", "eval.yaml:2: not YAML: expected ',' or ']', but got '<stream end>'"),
+        ("made: 2026-99-99\n", "eval.yaml: not YAML: month must be in 1..12"),
+        (b"name: \xff\n", "eval.yaml: not YAML: 'utf-8' codec"),
+        ("", "eval.yaml: name: Field required"),
+        ("- rot\n", "eval.yaml: Input should be a valid dictionary"),
+        (SHEET.replace("prompt", "words"), "eval.yaml: variants.easy.prompt: Field required"),
+    ],
+)
+def test_a_broken_sheet_is_named(tmp_path: Path, sheet: str | bytes, says: str) -> None:
+    challenge(tmp_path / "rot", sheet)
+    with pytest.raises(WrongUseError) as refused:
+        BENCHMARK.at(str(tmp_path))
+    assert f"{tmp_path}/rot/{says}" in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+@pytest.mark.parametrize("compose", ["a: [b\n", "- rot\n", "services: 5\n"])
+def test_a_broken_list_of_servers_is_named(tmp_path: Path, compose: str) -> None:
+    challenge(tmp_path / "rot", compose=compose)
+    with pytest.raises(WrongUseError, match=r"/rot/compose\.yaml"):
+        BENCHMARK.at(str(tmp_path))
+
+
+@pytest.mark.parametrize("compose", ["", "services:\n", "services: {default: {image: x}}\n"])
+def test_a_challenge_without_a_server_is_listed(tmp_path: Path, compose: str) -> None:
+    challenge(tmp_path / "rot", compose=compose)
+    challenge(tmp_path / "served", SHEET.replace("rot", "served"), "services: {a: {}, b: {}}\n")
+    assert [task.id for task in BENCHMARK.at(str(tmp_path)).tasks()] == ["rot.easy"]
+
+
+def test_a_sheet_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "rot" / "eval.yaml").mkdir(parents=True)
+    with pytest.raises(WrongUseError, match=r"cannot read .*/rot/eval\.yaml: Is a directory"):
+        BENCHMARK.at(str(tmp_path))
