@@ -65,3 +65,12 @@ def test_a_sheet_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "rot" / "eval.yaml").mkdir(parents=True)
     with pytest.raises(WrongUseError, match=r"cannot read .*/rot/eval\.yaml: Is a directory"):
         BENCHMARK.at(str(tmp_path))
+
+
+def test_two_challenges_of_one_name_are_refused(tmp_path: Path) -> None:
+    challenge(tmp_path / "one")
+    challenge(tmp_path / "two")
+    with pytest.raises(
+        WrongUseError, match=rf"/two/eval\.yaml: name: rot is the name of {tmp_path}/one, too"
+    ):
+        BENCHMARK.at(str(tmp_path))

@@ -42,18 +42,22 @@ def found(folder: Path) -> dict[str, tuple[Path, Challenge]]:
     """Return the challenges of a folder that need neither a server nor a download, by name.
 
     Raises:
-        WrongUseError: a file is not one of a challenge, or there is none.
+        WrongUseError: a file is not one of a challenge, two challenges share a name, or there is none.
     """
     sheets = sorted(folder.glob("*/eval.yaml"))
     if not sheets:
         raise WrongUseError(
             f"{folder} has no folder with an eval.yaml: name the folder `challenges` of cybench"
         )
-    challenges = {}
+    challenges: dict[str, tuple[Path, Challenge]] = {}
     for sheet in sheets:
         challenge = _read(sheet, Challenge)
-        if here(sheet.parent, challenge):
-            challenges[challenge.name] = (sheet.parent, challenge)
+        if not here(sheet.parent, challenge):
+            continue
+        if challenge.name in challenges:
+            other = challenges[challenge.name][0]
+            raise WrongUseError(f"{sheet}: name: {challenge.name} is the name of {other}, too")
+        challenges[challenge.name] = (sheet.parent, challenge)
     return challenges
 
 
