@@ -74,3 +74,16 @@ def test_two_challenges_of_one_name_are_refused(tmp_path: Path) -> None:
         WrongUseError, match=rf"/two/eval\.yaml: name: rot is the name of {tmp_path}/one, too"
     ):
         BENCHMARK.at(str(tmp_path))
+
+
+def test_a_solution_that_is_not_all_text_is_no_reference(tmp_path: Path) -> None:
+    """The oracle writes it with a tool for texts. It leaves such a challenge out."""
+    files = "{/root/solution.sh: solution.sh, /root/key: key}"
+    challenge(tmp_path / "rot", f"{SHEET[:-2]}, solution: {{prompt: run, files: {files}}}}}\n")
+    (tmp_path / "rot" / "solution.sh").write_text("cat key")
+    benchmark = BENCHMARK.at(str(tmp_path))
+    assert benchmark.reference("rot.easy") is None  # a file is missing
+    (tmp_path / "rot" / "key").write_bytes(b"\xff")
+    assert benchmark.reference("rot.easy") is None
+    (tmp_path / "rot" / "key").write_text("k")
+    assert benchmark.reference("rot.easy") is not None

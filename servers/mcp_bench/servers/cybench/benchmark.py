@@ -9,7 +9,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult
-from mcp_bench.servers.cybench.challenge import Challenge, content, found
+from mcp_bench.servers.cybench.challenge import Challenge, content, found, text
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.home import expanded
@@ -115,15 +115,17 @@ class Cybench(SimpleBenchmark):
         return ChallengeWorld(sandbox, challenge, level)
 
     def reference(self, task_id: str) -> Reference | None:
-        """Return the shipped solution, then its flag."""
+        """Return the shipped solution, then its flag; None if there is none, or not all of it is text."""
         self.task(task_id)
         folder, challenge = self._challenges[task_id.rpartition(".")[0]]
         shipped = challenge.variants.get("solution")
-        if shipped is None or any(content(folder, path) is None for path in shipped.files.values()):
+        if shipped is None:
             return None
-        writes = [
-            _write(path, (content(folder, source) or b"").decode()) for path, source in shipped.files.items()
-        ]
+        writes = []
+        for path, source in shipped.files.items():
+            if (given := text(folder, source)) is None:
+                return None
+            writes.append(_write(path, given))
         script = next((path for path in shipped.files if path.endswith("solution.sh")), None)
         if script is None:
             return None
@@ -145,8 +147,8 @@ class Cybench(SimpleBenchmark):
         return found(place)
 
 
-def _write(path: str, text: str) -> ToolCall:
-    return ToolCall(name=WRITE_FILE.name, arguments={"path": path, "text": text})
+def _write(path: str, given: str) -> ToolCall:
+    return ToolCall(name=WRITE_FILE.name, arguments={"path": path, "text": given})
 
 
 class ChallengeWorld(ShellWorld):

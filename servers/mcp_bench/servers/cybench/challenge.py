@@ -96,3 +96,12 @@ def content(folder: Path, path: str) -> bytes | None:
     """Return a file of a challenge, or None: it is not there, or outside of the folder."""
     whole = (folder / path).resolve()
     return whole.read_bytes() if folder.resolve() in whole.parents and whole.is_file() else None
+
+
+def text(folder: Path, path: str) -> str | None:
+    """Return such a file as text, or None: there is none, or it is not UTF-8."""
+    data = content(folder, path)
+    try:
+        return None if data is None else data.decode()
+    except UnicodeDecodeError:
+        return None
