@@ -67,6 +67,13 @@ def test_a_sheet_that_cannot_be_read_is_named(tmp_path: Path) -> None:
         BENCHMARK.at(str(tmp_path))
 
 
+def test_metadata_may_have_any_values(tmp_path: Path) -> None:
+    challenge(
+        tmp_path / "rot", f"{SHEET}metadata: {{category: crypto, tags: [a, b], made: 2026-01-05, by: null}}\n"
+    )
+    assert BENCHMARK.at(str(tmp_path)).task("rot.easy").domain == "crypto"
+
+
 def test_two_challenges_of_one_name_are_refused(tmp_path: Path) -> None:
     challenge(tmp_path / "one")
     challenge(tmp_path / "two")

@@ -29,7 +29,8 @@ class Challenge(BaseModel):
     files: dict[str, str] = Field(default_factory=dict)
     """By path in the sandbox: the path below the challenge's folder."""
     variants: dict[str, Variant]
-    metadata: dict[str, str | int | float] = Field(default_factory=dict)
+    metadata: dict[str, Any] = Field(default_factory=dict)
+    """Of it, only `category` is read."""
 
 
 class Compose(BaseModel):
