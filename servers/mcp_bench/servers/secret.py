@@ -84,12 +84,12 @@ def make_secret(benchmark: str) -> Path:
         with os.fdopen(os.open(whole, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
             file.write(secrets.token_hex(32) + "\n")
         os.link(whole, path)
-    except FileExistsError:
-        raise SecretError(
-            f"{path} exists: it is kept, since a new one would be a new private split"
-        ) from None
     except OSError as error:
-        raise SecretError(f"cannot write {path}: {error.strerror}") from None
+        if path.exists():
+            text = f"{path} exists: it is kept, since a new one would be a new private split"
+        else:
+            text = f"cannot write {path}: {error.strerror}: {error.filename}"
+        raise SecretError(text) from None
     finally:
         with suppress(OSError):
             whole.unlink()
