@@ -102,9 +102,15 @@ def made_secret(benchmark: str) -> str | None:
     Raises:
         SecretError: the folder is not writable.
     """
-    if secret_path(benchmark).exists():
+    path = secret_path(benchmark)
+    if path.exists():
         return None
-    path = make_secret(benchmark)
+    try:
+        make_secret(benchmark)
+    except SecretError:
+        if path.exists():  # another process was first
+            return None
+        raise
     return (
         f"The private split had no secret yet: {path} is it now. Keep a copy, since the same tasks cannot be "
         "generated without it, and show it to no agent"
