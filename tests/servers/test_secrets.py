@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from mcp_bench.servers.errors import SecretError
 from mcp_bench.servers.secret import made_secret, make_secret, variable
 
-pytestmark = pytest.mark.unit
+pytestmark = pytest.mark.component
 
 
 def test_a_file_in_place_of_the_folder_is_no_secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,3 +36,21 @@ def test_of_two_first_uses_at_once_the_second_keeps_the_secret(
     monkeypatch.setattr(os, "link", late)
     assert made_secret("mle") is None
     assert path.read_text() == "that of another process"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "says"),
+    [
+        (["saasworlds"], "", "Error: unknown benchmark 'saasworlds' (did you mean saasworld"),
+        (["a/b"], "", "Error: unknown benchmark 'a/b'"),
+        (["--help"], "", "Usage: python -m mcp_bench.servers.secret BENCHMARK"),
+        ([], "", "Usage: python -m mcp_bench.servers.secret BENCHMARK"),
+        (["mle"], "~nobody-has-this-name/x", "Error: ~nobody-has-this-name/x: ~nobody-has-this-name has no"),
+    ],
+)
+def test_a_wrong_command_makes_no_secret(tmp_path: Path, arguments: list[str], named: str, says: str) -> None:
+    command = [sys.executable, "-m", "mcp_bench.servers.secret", *arguments]
+    environment = {"PATH": os.environ["PATH"], "MCP_BENCH_HOME": str(tmp_path), variable("mle"): named}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert done.returncode == 1 and done.stderr.startswith(says), done.stderr
+    assert list(tmp_path.iterdir()) == []

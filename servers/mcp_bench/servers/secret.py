@@ -12,12 +12,14 @@ from __future__ import annotations
 import os
 import secrets
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from mcp_bench.servers.errors import NoSecretError, SecretError
+from mcp_bench.servers.errors import BenchError, NoSecretError, SecretError, UnknownNameError
 from mcp_bench.servers.home import expanded, home
+from mcp_bench.servers.registry import registered
 
 PRIVATE = "private"
 """The split that follows from a secret."""
@@ -117,10 +119,18 @@ def made_secret(benchmark: str) -> str | None:
     )
 
 
+def main(arguments: Sequence[str]) -> None:
+    """Create the secret of the benchmark that the command line names, and print its path."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        sys.exit("Usage: python -m mcp_bench.servers.secret BENCHMARK")
+    known = registered("benchmark")
+    if arguments[0] not in known:
+        raise UnknownNameError("benchmark", arguments[0], known)
+    print(make_secret(arguments[0]))
+
+
 if __name__ == "__main__":
     try:
-        print(make_secret(sys.argv[1]))
-    except IndexError:
-        sys.exit("Usage: python -m mcp_bench.servers.secret BENCHMARK")
-    except SecretError as error:
+        main(sys.argv[1:])
+    except BenchError as error:
         sys.exit(f"Error: {error}")
