@@ -132,7 +132,7 @@ class MleWorld(ShellWorld):
         await self.sandbox.halt()
         left = {"/" + change.path.lstrip("/"): change for change in await self.sandbox.changes()}
         await self.sandbox.renew()
-        fault, predicted = "", None
+        fault, predicted, self.submission = "", None, ""  # the agent may have had another one checked
         try:
             found = left.get(SUBMISSION)
             if found is not None and found.kind != "file":
