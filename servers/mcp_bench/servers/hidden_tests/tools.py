@@ -35,8 +35,11 @@ echo "$(basename "$0"): skipped, there is no network" >&2
 RUN = """
   while [ $# -gt 0 ]; do
     case $1 in
-      --with|-w|--python|-p|--from|--index-url|--directory|--project) shift 2;;
-      --with-requirements|--group|--extra) shift 2;;
+      --with|-w|--with-editable|--with-requirements|--python|-p|--from|--package) shift 2;;
+      --index|--default-index|--index-url|-i|--extra-index-url|--find-links|-f) shift 2;;
+      --index-strategy|--resolution|--prerelease|--exclude-newer|--torch-backend) shift 2;;
+      --group|--only-group|--no-group|--extra|--no-extra) shift 2;;
+      --constraints|-c|--overrides|--env-file|--config-file|--cache-dir|--directory|--project) shift 2;;
       -*) shift;;
       pytest==*|pytest@*) shift; set -- pytest "$@"; break;;
       *) break;;
@@ -55,7 +58,7 @@ SCRIPTS = {
 fi
 exec "$python" -E -s "$@"
 """,
-    "uv": f'#!/bin/sh\nif [ "$1" = run ]; then\n  shift{RUN}fi\nexec {BIN}/pip\n',
+    "uv": f'#!/bin/sh\n[ "$1" = tool ] && shift\nif [ "$1" = run ]; then\n  shift{RUN}fi\nexec {BIN}/pip\n',
     "uvx": f"#!/bin/sh\n{RUN}",
     "curl": LOCAL,
     "wget": LOCAL,
