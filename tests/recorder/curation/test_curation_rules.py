@@ -255,7 +255,9 @@ def test_invalid_options_are_refused(
     assert result.exception.exit_code == 2
 
 
-@pytest.mark.parametrize("option", ["--similarity", "--max-error-share", "--min-partial", "--min-score"])
+@pytest.mark.parametrize(
+    "option", ["--similarity", "--max-error-share", "--min-partial", "--min-score", "--margin"]
+)
 def test_numbers_are_finite(invoke: Invoke, tmp_path: Path, option: str) -> None:
     result = invoke(export, option, "nan", "--out", tmp_path / "o")
     assert result.exit_code == 2

@@ -304,6 +304,14 @@ def test_rows_that_cannot_be_read_are_named_first(invoke: Invoke, tmp_path: Path
     assert "line 1: message 0: unknown role 'robot'" in done.stderr
 
 
+def test_the_similarity_is_a_number(invoke: Invoke, tmp_path: Path) -> None:
+    """No text is similar enough for a limit that is none."""
+    (tmp_path / "d.jsonl").write_text('{"messages": [{"role": "user", "content": "Hi"}]}\n')
+    done = invoke(leakage, tmp_path / "d.jsonl", "--against", "test", "--similarity", "nan")
+    assert done.exit_code == 2
+    assert "nan is not a finite number" in done.output
+
+
 def test_a_row_that_is_not_utf8_is_named(invoke: Invoke, tmp_path: Path) -> None:
     row = b'{"messages": [{"role": "user", "content": "Hi"}]}\n'
     (tmp_path / "d.jsonl").write_bytes(row.replace(b"Hi", b"\xed\xa0\x80") + row)

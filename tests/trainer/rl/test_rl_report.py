@@ -61,6 +61,13 @@ def test_the_page(folder: RLFolder, tmp_path: Path, bench_home: Path) -> None:
     assert "Learning from reward (sdpo)" in text and text.count("<svg") >= 3
 
 
+def test_the_temperature_of_rollouts_is_a_number(tmp_path: Path) -> None:
+    words = ["rollouts", "--run", "run_1", "--format", "prime-rl", "--out", str(tmp_path / "rows.jsonl")]
+    done = CliRunner().invoke(train, [*words, "--temperature", "inf"])
+    assert done.exit_code == 2
+    assert "inf is not a finite number" in done.output
+
+
 def test_a_recording_without_sampled_tokens_has_no_rollouts(tmp_path: Path) -> None:
     folder, _ = record([(planned(), Episode())])
     words = ["rollouts", "--run", folder.path.name, "--format", "verl", "--out", str(tmp_path / "rows.jsonl")]

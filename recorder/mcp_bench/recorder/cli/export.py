@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mcp_bench.recorder.cli.options import given, options_of
+from mcp_bench.recorder.cli.options import finite, given, options_of
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.servers.terminal.help_sections import SectionedCommand
 
@@ -57,6 +57,7 @@ SECTIONS = {
 @click.option(
     "--margin",
     type=click.FloatRange(0, 1, min_open=True),
+    callback=finite,
     metavar="M",
     help="With --pairs: minimum difference between the grades of a pair. Default: 0.01.",
 )

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from mcp_bench.recorder.cli.options import finite
+
 SHOWN = 20
 """Rows listed on a terminal. --json has all."""
 
@@ -39,6 +41,7 @@ Examples:
 @click.option(
     "--similarity",
     type=click.FloatRange(0, 1, min_open=True),
+    callback=finite,
     default=0.8,
     show_default=True,
     help="Similarity from which two prompts or solutions are near duplicates.",

@@ -8,6 +8,8 @@ from typing import Any
 
 import click
 
+from mcp_bench.recorder.cli.options import finite
+
 EPILOG = """\b
 Examples:
   mcp-bench train rollouts --run run_01kbf3x9qv2m8t0 --format prime-rl --temperature 1 --out rollouts.jsonl
@@ -41,6 +43,7 @@ Examples:
 @click.option(
     "--temperature",
     type=click.FloatRange(0, min_open=True),
+    callback=finite,
     help="For prime-rl, which needs it: the temperature of sampling, `rl.temperature` of the recipe (1 by "
     "default).",
 )
