@@ -164,6 +164,13 @@ def test_an_unavailable_base_is_reported_before_recording(tmp_path: Path) -> Non
     assert not (tmp_path / "loop").exists()
 
 
+def test_a_gguf_file_has_to_be_converted(tmp_path: Path) -> None:
+    file = tmp_path / "base.gguf"
+    file.write_bytes(b"GGUF")
+    with pytest.raises(WrongUseError, match=f"mcp-bench train base {file} --name NAME"):
+        trial_recipe("tiny-cpu", [f"model.base={file}"])
+
+
 def test_a_hub_base_becomes_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "models--lab--tiny"  # the layout of a download
     (cache / "refs").mkdir(parents=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.architectures.base_config import is_gguf
 from mcp_bench.trainer.bases import KNOWN
 from mcp_bench.trainer.launch import nodes
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
@@ -19,7 +20,7 @@ def trial_recipe(name: str, overrides: Iterable[str]) -> str:
 
     Raises:
         UnknownNameError: there is no such recipe.
-        WrongUseError: the recipe is invalid or cannot work here, or its base has to be fetched.
+        WrongUseError: the recipe is invalid or cannot work here, or its base has to be fetched or converted.
         BenchError: the base model cannot be downloaded.
     """
     _, recipe = load_recipe(name, overrides)
@@ -51,6 +52,11 @@ def _folder(base: str) -> Path:
         return Path(base)
     if base in KNOWN:
         raise WrongUseError(f"{base} is not on this machine yet. Fetch it with: mcp-bench train base {base}")
+    if is_gguf(base):
+        raise WrongUseError(
+            f"model.base {base} is a GGUF file, and this command also serves the base: convert the file once "
+            f"with `mcp-bench train base {base} --name NAME`, and set model.base=NAME"
+        )
     from huggingface_hub import snapshot_download
 
     try:
