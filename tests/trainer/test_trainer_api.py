@@ -10,7 +10,14 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from mcp_bench.api import BenchError, UnknownNameError, WrongUseError, open_home, record
+from mcp_bench.api import (
+    BenchError,
+    MissingDependencyError,
+    UnknownNameError,
+    WrongUseError,
+    open_home,
+    record,
+)
 from mcp_bench.bridge.cli.root import root
 from mcp_bench.trainer.api import (
     ablate,
@@ -86,6 +93,18 @@ def test_what_cannot_be_resumed_is_refused(tmp_path: Path) -> None:
         loop("tiny-cpu", turns=0)
     with pytest.raises(WrongUseError, match="belongs to dev, not to train"):
         loop("tiny-cpu", train=["simple-contact-details.1.dev.0"])
+
+
+def test_a_missing_service_is_named_before_a_folder_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mcp_bench.trainer.rl.trackers.find_spec", lambda name: None)
+    data = write_rows(tmp_path / "train.jsonl", rows())
+    tokenizer = str(save_tokenizer(tmp_path / "tokenizer"))
+    given: dict[str, Any] = {"tokenizer": tokenizer, "overrides": SMALL, "out": tmp_path / "run"}
+    with pytest.raises(MissingDependencyError, match="pip install wandb"):
+        train_sft("tiny-cpu", data, **given, report_to=["wandb"])
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_setting_of_serve_is_named_as_the_parameter_is(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cpu_threads import limit_spinning
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.plan import Plan, plan_recipe
+from mcp_bench.trainer.rl.trackers import check_installed
 from mcp_bench.trainer.serving import Server, serve
 
 if TYPE_CHECKING:
@@ -141,6 +142,7 @@ def train_sft(
         OutOfMemoryError: memory is too small for a single sequence.
         BenchError: anything else that you can act on.
     """
+    check_installed(report_to)
     limit_spinning()
     from mcp_bench.trainer.sft.start import begin
 
@@ -156,6 +158,7 @@ def resume_sft(folder: str | Path, *, report_to: Sequence[str] = ()) -> Trained:
     Raises:
         WrongUseError: the folder has no run, or its data changed.
     """
+    check_installed(report_to)
     limit_spinning()
     from mcp_bench.trainer.sft.run_folder import RunFolder
     from mcp_bench.trainer.sft.start import again
