@@ -208,6 +208,14 @@ def test_rft_without_a_solved_attempt_is_fruitless(tmp_path: Path) -> None:
     assert ended.value.exit_code == 3
 
 
+def test_rft_that_does_not_begin_leaves_nothing(bench_home: Path) -> None:
+    made, _ = record([(planned(), Episode(partial=1.0)), (planned("b"), Episode(partial=0.5))])
+    for run_id, said in (("run_none", "exit code 2"), (made.id, "use --tokenizer")):
+        with pytest.raises(BenchError, match=said):
+            run("rft", "tiny-cpu", "--run", run_id)
+    assert not [*(bench_home / "training").iterdir()]
+
+
 def test_a_resumed_rft_keeps_its_recordings(tmp_path: Path) -> None:
     wrong = CliRunner().invoke(
         train, ["rft", "tiny-cpuu", "--run", "run_1", "--out", str(tmp_path / "better")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     The attempts are exported to OUT.jsonl, and trained on as `mcp-bench train sft` does. The base of the
     recipe is what learns: the model that made the attempts, or the one that it was trained from.
     """
+    from mcp_bench.recorder.export.manifest import left_out_path, manifest_path
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.folders import make_folder
     from mcp_bench.trainer.recipe import load_recipe
@@ -57,10 +59,6 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
         return
     if choices["recipe"] is None or not runs:
         raise WrongUseError("name a recipe (see `mcp-bench train recipes`) and a --run, or use --resume")
-    out: Path = (choices["out"] or new_folder(choices["recipe"])).absolute()  # `.` has no name
-    data = out.with_name(f"{out.name}.jsonl")
-    if data.exists() or (out.is_dir() and any(out.iterdir())):
-        raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")
     _, recipe = load_recipe(choices["recipe"], choices["overrides"])
     check(recipe)
     if processes.count() > 1:
@@ -68,13 +66,20 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
             "each process would export: export once (mcp-bench export --run RUN --out FILE), and train "
             "on several devices with mcp-bench train sft --data FILE"
         )
+    out: Path = (choices["out"] or new_folder(choices["recipe"])).absolute()  # `.` has no name
+    data = out.with_name(f"{out.name}.jsonl")
+    if data.exists() or (out.is_dir() and any(out.iterdir())):
+        raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")
     make_folder(out.parent)
     named = [word for name in runs for word in ("--run", name)]
-    export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
     try:
+        export(data, [*named, "--min-partial", str(min_partial), "--best", str(best), "--dedupe", "exact"])
         run(ctx, "sft", data=(data,), **{**choices, "out": out})
     finally:
         # where the training did not begin, the same command can be typed again
         if not RunFolder(out).data.exists():
-            for file in (data, data.with_name(f"{data.name}.manifest.json")):
+            for file in (data, manifest_path(data), left_out_path(data)):
                 file.unlink(missing_ok=True)
+            if choices["out"] is None:
+                with suppress(OSError):  # a full disk can have left files in it
+                    out.rmdir()
