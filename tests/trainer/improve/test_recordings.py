@@ -30,6 +30,7 @@ from mcp_bench.trainer.improve.recordings import BudgetSpentError, Left, Recordi
 from mcp_bench.trainer.improve.report import summary
 from mcp_bench.trainer.improve.settings import Budget, ImproveSettings
 from mcp_bench.trainer.improve.training import learn, train
+from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.trial import commands
 from mcp_bench.trainer.trial import recordings as step_recordings
 from mcp_bench.trainer.trial.measuring import Endpoint
@@ -357,6 +358,23 @@ def test_a_crash_is_no_verdict_and_an_empty_result_is_one(
     assert found["why"].startswith(("nothing came of the episodes", "a guard stopped"))
     assert found["spent"]["seconds"] >= 0
     assert not found["spent"].keys() - {"seconds"}
+
+
+@pytest.mark.usefixtures("bench_home")
+@pytest.mark.parametrize(("tasks", "needed"), [(3, 3 * 8), (30, 2 * 6 * 8)])
+def test_learning_needs_a_budget_for_the_tasks_that_it_can_draw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: int, needed: int
+) -> None:
+    """A step attempts no task twice, so with few of them its groups are fewer than the recipe has."""
+    folder = ImproveFolder(tmp_path)
+    recipe = load_recipe("tiny-cpu-grpo", [f"model={{base: {tmp_path}}}", "rl.groups=6", "rl.attempts=8"])[1]
+    folder.recipe.write_text(recipe_text(recipe))
+    monkeypatch.setattr(commands, "MODULE", ("-c", "raise SystemExit(1)"))
+    train = [f"t{number}" for number in range(tasks)]
+    for episodes, error in ((needed - 1, BudgetSpentError), (needed, commands.StepFailedError)):
+        budget = Budget(episodes=episodes)
+        with pytest.raises(error):
+            learn(folder, replace(SETTINGS, recipe="mine", rl_steps=1, train=train, budget=budget), 1, Arm())
 
 
 def test_cells_are_first_and_last_of_both() -> None:

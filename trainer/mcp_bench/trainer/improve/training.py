@@ -67,7 +67,8 @@ def learn(folder: ImproveFolder, settings: ImproveSettings, number: int, best: A
     recordings = Recordings(folder, settings)
     if not (out / "settings.json").is_file():
         rl = load_recipe(str(folder.recipe))[1].rl
-        recordings.check_budget(settings.rl_steps * rl.groups * rl.attempts * (1 + rl.refills))
+        drawn = min(rl.groups * (1 + rl.refills), len(settings.train))  # a step attempts no task twice
+        recordings.check_budget(settings.rl_steps * drawn * rl.attempts)
         ids.write_text("\n".join(settings.train) + "\n", encoding="utf-8")
     options = ["--algorithm", "grpo", "--benchmark", settings.benchmark, "--steps", str(settings.rl_steps)]
     # another seed than the last time: the same draw again would be a second roll of the dice
