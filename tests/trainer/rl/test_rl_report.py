@@ -36,6 +36,9 @@ def folder(tmp_path: Path) -> RLFolder:
 def test_a_run_that_has_not_begun(folder: RLFolder) -> None:
     [section] = sections(folder.path)
     assert (section.words, section.charts) == (["No step is finished yet."], ())
+    folder.stopped.write_text(json.dumps({"step": 1, "why": "step 1: 3 of 8 episodes are invalid"}))
+    [section] = sections(folder.path)
+    assert section.words[1] == "A guard stopped it: step 1: 3 of 8 episodes are invalid"
 
 
 def test_charts_show_what_was_measured_only(folder: RLFolder) -> None:

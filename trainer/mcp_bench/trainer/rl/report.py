@@ -57,16 +57,17 @@ def sections(folder: Path) -> list[Section]:
     run = RLFolder(folder)
     settings, lines = run.read(), run.lines()
     name = f"Learning from reward ({settings.algorithm})"
+    stopped = read_step(run.stopped)
+    why = [] if stopped is None else [f"A guard stopped it: {stopped['why']}"]
     if not lines:
-        return [Section(name, ["No step is finished yet."])]
+        return [Section(name, ["No step is finished yet.", *why])]
     episodes = sum(line["episodes"] for line in lines)
     learned = sum("loss" in line for line in lines)
     words = [
         f"{counted(len(lines), 'step')} of {settings.steps}, {counted(episodes, 'episode')}; "
-        f"{counted(learned, 'step')} updated the policy."
+        f"{counted(learned, 'step')} updated the policy.",
+        *why,
     ]
-    if (stopped := read_step(run.stopped)) is not None:
-        words.append(f"A guard stopped it: {stopped['why']}")
     facts = [
         Fact(label, f"{lines[0][key]:.2f} → {lines[-1][key]:.2f}", "first and last step")
         for key, label in (("reward", "partial"), ("strict", "strict"))
