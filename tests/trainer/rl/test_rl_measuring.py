@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +132,32 @@ def test_a_resumed_run_attempts_invalid_episodes_again(
             run.learn(folder, RECIPE, lambda line: None)
         assert (folder.step(1) / "attempts-0.run.json").is_file()
     assert broken.made == ["dev 0", "recorded", "recorded"]
+
+
+@dataclass
+class Outage:
+    """All attempts of the policy are invalid; later, they earn more than its teacher."""
+
+    lasts: bool = True
+    endpoint: object = None
+    model: str = ""
+
+    def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
+        reward = 0.2 if name == "teacher" else None if self.lasts else 0.5
+        return [Attempt("ep_1", task, (), reward, calls=1) for task in tasks]
+
+
+def test_a_teacher_is_compared_with_valid_attempts(folder: RLFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = folder.read()
+    follows = {"algorithm": "opd", "teacher": settings.start, "dev": ()}
+    folder.make(settings.model_copy(update=follows), recipe_text(RECIPE))
+    for lasts, said in (
+        (True, "1 of 1 episodes are invalid"),
+        (False, "the teacher is worse than the policy"),
+    ):
+        monkeypatch.setattr(run, "Rollouts", lambda *_, lasts=lasts: Outage(lasts))
+        with pytest.raises(CollapsedError, match=said):
+            run.learn(folder, RECIPE, lambda line: None)
 
 
 def test_a_flat_group_is_replaced_by_another_task_only(

@@ -5,6 +5,7 @@ recipe.yaml      the recipe with its overrides
 chat_template.jinja  that of the engine, if the model's own has no tools
 steps/7/         what the step rolled out: its recordings (*.run.json), record.log, and scores (dev.json)
 metrics.jsonl    a line for each step
+teacher.json     what the other model earned that is followed, if one is, and the policy, in the first step
 stopped.json     why a guard stopped it, if one did
 engine/          what a vLLM server reads, if one samples the attempts
 checkpoints/     the last two: weights, optimizer, curriculum and guards
@@ -72,6 +73,7 @@ class RLFolder:
         self.model = path / "model"
         self.template = path / "chat_template.jinja"
         self.stopped = path / "stopped.json"
+        self.teacher = path / "teacher.json"
 
     def read(self) -> RunSettings:
         """Return the settings of a run.
@@ -154,3 +156,5 @@ class RLFolder:
         if self.stopped.is_file():
             for done in self.step(last + 1).glob("*.run.json"):
                 done.unlink()
+            if last == 0:  # it rests on these recordings
+                self.teacher.unlink(missing_ok=True)

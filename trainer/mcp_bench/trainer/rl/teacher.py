@@ -89,7 +89,7 @@ def make_teacher(
     loaded.model.requires_grad_(requires_grad=False)
     # of several processes, each gets a part of a copy: the engine keeps the whole
     model = copy.deepcopy(loaded.model) if several() else loaded.model
-    return model, OtherModel(loaded, folder.path / "teacher.json")
+    return model, OtherModel(loaded, folder.teacher)
 
 
 def _reward(attempts: Sequence[Attempt]) -> float:
