@@ -143,6 +143,13 @@ def test_the_kl_estimate_has_the_divergence_as_its_mean() -> None:
     torch.testing.assert_close((p * kl_loss(p.log(), q.log())).sum(), (p * (p / q).log()).sum())
 
 
+def test_the_kl_estimate_never_pushes_away_from_the_reference() -> None:
+    """Also not for a token that a grammar forced, which the reference finds e^25 times as probable."""
+    now = torch.tensor([-30.0, -19.0, -2.0], requires_grad=True)
+    kl_loss(now, torch.tensor([-5.0, -5.0, -2.0])).sum().backward()  # type: ignore[no-untyped-call]
+    assert now.grad is not None and (now.grad <= 0).all() and now.grad[0] == 0
+
+
 def test_tokens_that_engine_and_trainer_see_differently_are_left_out() -> None:
     now, then = torch.tensor([0.9, 0.5, 0.01]).log(), torch.tensor([0.6, 0.45, 0.2]).log()
     assert trusted(now, then, 0.2).tolist() == [False, True, True]

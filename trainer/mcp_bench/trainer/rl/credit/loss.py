@@ -86,8 +86,8 @@ def kl_loss(logprobs: Tensor, reference: Tensor) -> Tensor:
 
     It is k3 of http://joschu.net/blog/kl-approx.html.
     """
-    logs = reference - logprobs
-    return logs.clamp(max=MOST).exp() - 1 - logs
+    logs = (reference - logprobs).clamp(max=MOST)
+    return logs.exp() - 1 - logs
 
 
 def trusted(logprobs: Tensor, sampled: Tensor, most: float) -> Tensor:
