@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.report import report
+from mcp_bench.servers.errors import BenchError
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.report import sections
@@ -79,3 +80,16 @@ def test_a_recording_without_sampled_tokens_has_no_rollouts(tmp_path: Path) -> N
         f"no valid attempt in {folder.path.name} has tokens that a policy sampled, so nothing was written: "
         "name a recording of `mcp-bench train rl`"
     )
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_rollouts_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The name fits, but not that of the unfinished file beside it."""
+    folder, _ = record([(planned(), Episode())])
+    monkeypatch.setattr(
+        "mcp_bench.trainer.rl.rollout_rows.rollout_rows", lambda *_, **__: iter([{"mask": []}])
+    )
+    out = tmp_path / ("x" * 254)
+    words = ["rollouts", "--run", folder.path.name, "--format", "verl", "--out", str(out)]
+    with pytest.raises(BenchError, match=f"cannot write {out}: File name too long"):
+        CliRunner().invoke(train, words, catch_exceptions=False)

@@ -69,6 +69,7 @@ def rollouts(
     from contextlib import ExitStack
 
     from mcp_bench.recorder.atomic_file import write_atomic
+    from mcp_bench.recorder.files.replacement import writing
     from mcp_bench.recorder.runs.find import run_paths
     from mcp_bench.recorder.runs.reader import RunReader
     from mcp_bench.servers.errors import FruitlessError, WrongUseError
@@ -91,7 +92,8 @@ def rollouts(
             "written: name a recording of `mcp-bench train rl`"
         )
     make_folder(out.parent)
-    write_atomic(out, "".join(json.dumps(row) + "\n" for row in made))
+    with writing(out):
+        write_atomic(out, "".join(json.dumps(row) + "\n" for row in made))
     if as_json:
         click.echo(json.dumps({"out": str(out), "format": form, "rows": len(made)}))
     else:
