@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from array import array
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.data import Example
 from mcp_bench.trainer.inspection.weights import change
 from tests.support.training import tiny_checkpoints
 from tests.support.training.byte_tokenizers import byte_tokenizer
@@ -132,6 +134,27 @@ def test_figures_are_those_of_the_plain_models(models: tuple[Path, Path], tmp_pa
     assert found["kl"] == pytest.approx(divergence, rel=1e-3)
     assert found["changed"] == float((logs[0].argmax(-1) != logs[1].argmax(-1)).double().mean())
     assert found["tokens"] == len(wanted)
+
+
+@pytest.mark.parametrize(
+    ("kind", "more"), [("Granite", {"logits_scaling": 8.0}), ("Cohere", {"logit_scale": 0.25})]
+)
+def test_logits_are_scaled_as_the_model_does(kind: str, more: dict[str, float]) -> None:
+    import transformers
+
+    from mcp_bench.trainer.inspection.predictions import compare
+
+    sizes = {"vocab_size": 64, "hidden_size": 32, "intermediate_size": 32, "num_hidden_layers": 1}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 2, "eos_token_id": 0}
+    config = getattr(transformers, f"{kind}Config")(**sizes, **heads, **more, initializer_range=1.0)
+    torch.manual_seed(0)
+    model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
+    tokens = array("i", range(1, 11))
+    found = compare("g", model, model, [Example("place", tokens, bytes(10 * [1]))], lambda: None)
+    with torch.inference_mode():
+        logs = torch.log_softmax(model(input_ids=torch.tensor([tokens.tolist()])).logits[0].float(), -1)
+    loss = -float(logs[:-1].gather(1, torch.tensor(tokens[1:].tolist())[:, None]).mean())
+    assert found.perplexity == pytest.approx((math.exp(loss), math.exp(loss)), rel=1e-4)
 
 
 def test_a_model_that_is_its_base(models: tuple[Path, Path], tmp_path: Path) -> None:

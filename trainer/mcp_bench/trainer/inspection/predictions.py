@@ -18,6 +18,8 @@ from mcp_bench.trainer.data import Example
 
 NORMS = ("norm", "final_layernorm", "ln_f", "final_layer_norm")
 """Names of the last norm in transformers' models; the logit lens needs it."""
+FACTORS = ("logit_scale", "output_multiplier", "lm_head_multiplier")
+"""Names of what logits are multiplied by in configurations of Cohere, Muse Glimmer and Falcon-H1."""
 PIECE = 256
 """Positions whose logits are in memory at once."""
 
@@ -166,11 +168,21 @@ class _Sums:
 
 def _predict(model: Any, states: Tensor) -> Tensor:
     """Return log-probabilities of the next token, shape (positions, vocabulary), float32."""
-    logits = model.get_output_embeddings()(states).float()
-    cap = getattr(model.config.get_text_config(), "final_logit_softcapping", None)
+    config = model.config.get_text_config()
+    logits = model.get_output_embeddings()(states).float() * _scale(config)
+    cap = getattr(config, "final_logit_softcapping", None)
     if cap:  # Gemma 2 and 3n
         logits = torch.tanh(logits / cap) * cap
     return torch.log_softmax(logits, dim=-1)
+
+
+def _scale(config: Any) -> float:
+    """Return what a model multiplies its logits by, as TRL's `distillation_trainer` does."""
+    for name in FACTORS:
+        if (factor := getattr(config, name, None)) is not None:
+            return float(factor)
+    factor = float(getattr(config, "logits_scaling", None) or 1)
+    return factor if config.model_type == "hyperclovax" else 1 / factor  # Granite and MiniCPM3 divide
 
 
 def _kl(of: Tensor, against: Tensor) -> float:
