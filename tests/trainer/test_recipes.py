@@ -206,6 +206,15 @@ def test_torchrun_can_parse_the_batch_script(tmp_path: Path, devices: int, machi
         ]
 
 
+@pytest.mark.parametrize(("name", "gpus"), [(TINY, []), (QWEN35, ["#SBATCH --gpus-per-node=8"])])
+def test_a_batch_script_asks_for_gpus_to_train_on_them(tmp_path: Path, name: str, gpus: list[str]) -> None:
+    assert CliRunner().invoke(train, ["plan", name, "--write", str(tmp_path)]).exit_code == 0
+    lines = (tmp_path / f"{name}.slurm").read_text().splitlines()
+    assert [line for line in lines if "gpus" in line] == gpus
+    assert lines[0] == "#!/bin/bash"
+    assert "" not in lines
+
+
 def test_a_folder_that_no_script_can_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "tiny-cpu.slurm").mkdir()

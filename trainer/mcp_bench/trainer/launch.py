@@ -79,15 +79,15 @@ def _torchrun(recipe: Recipe) -> str:
 
 
 def slurm_script(recipe: Recipe, name: str, line: str) -> str:
-    """Return a batch script that starts one launcher per node, which starts one process per GPU."""
+    """Return a batch script that starts one launcher per node, which starts one process per device."""
     per_node = min(recipe.hardware.devices, recipe.hardware.devices_per_node)
+    gpus = f"#SBATCH --gpus-per-node={per_node}\n" if recipe.hardware.device == "cuda" else ""
     return f"""#!/bin/bash
 # {sanitize_line(recipe.summary)}
 #SBATCH --job-name={shlex.quote(name)}
 #SBATCH --nodes={nodes(recipe)}
 #SBATCH --ntasks-per-node=1
-#SBATCH --gpus-per-node={per_node}
-#SBATCH --cpus-per-task={per_node * 8}
+{gpus}#SBATCH --cpus-per-task={per_node * 8}
 #SBATCH --mem=0
 #SBATCH --exclusive
 #SBATCH --time=24:00:00
