@@ -34,6 +34,11 @@ def test_the_text_stays_one_short_line(text: str) -> None:
     assert "\n" not in found
 
 
+def test_a_long_error_is_known_by_its_beginning() -> None:
+    """All of a megabyte without a space would be searched for an address, from each of its characters."""
+    assert general("Bad input 'a': " + "x" * 1_000_000) == "Bad input …: " + "x" * 147
+
+
 def test_an_error_is_repeated_if_its_tool_failed_so_before() -> None:
     messages = [
         result(1, "There is no contact 'a1'."),

@@ -9,6 +9,8 @@ from mcp_bench.recorder.trajectory import Message
 
 MOST = 160
 """Characters of an error's general text."""
+READ = 4000
+"""Characters of an error that are read: looking for an address takes the square of the length of a word."""
 PARTS = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|\S*@\S*|\b\w*\d[\w.-]*\b")
 """What differs from one call to the next: quoted values, addresses, numbers, ids."""
 
@@ -24,7 +26,7 @@ def general(text: str, keep: Collection[str] = ()) -> str:
     def replaced(found: re.Match[str]) -> str:
         return found[0] if found[0].strip("'\"") in keep else "…"
 
-    return PARTS.sub(replaced, " ".join(text.split()))[:MOST]
+    return PARTS.sub(replaced, " ".join(text[:READ].split()))[:MOST]
 
 
 def repeated_errors(messages: Sequence[Message]) -> set[str]:
