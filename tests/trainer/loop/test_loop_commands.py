@@ -87,6 +87,12 @@ def test_a_command_without_json_output_fails_the_step(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("warm_steps")
+def test_a_command_that_prints_something_else_fails_the_step() -> None:
+    with pytest.raises(StepFailedError, match=r"printed more than a JSON document: Usage: .*record"):
+        run(["record", "--agent", "oracle", "--json", "--help"])
+
+
+@pytest.mark.usefixtures("warm_steps")
 def test_another_agents_run_is_not_resumed(tmp_path: Path) -> None:
     marker = tmp_path / "dev.begun"
     marker.write_text(json.dumps({"before": []}))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
+from textwrap import shorten
 from typing import Any
 
 import click
@@ -23,6 +24,8 @@ from mcp_bench.trainer.supervised_process import Stream, SupervisedProcess
 
 MODULE = ("-m", "mcp_bench.bridge.cli.root")
 STDERR = 2
+SHOWN = 200
+"""Characters of what a command printed in place of a document."""
 
 
 class StepFailedError(BenchError):
@@ -74,9 +77,18 @@ def printed_document(
 
     Raises:
         FruitlessStepError: it found nothing to work on.
-        StepFailedError: it failed.
+        StepFailedError: it failed, or printed something else.
     """
-    document = json.loads(printed or "null")
+    try:
+        document = json.loads(printed or "null")
+    except ValueError as error:  # --help prints something else, and a benchmark's own code can
+        document = None
+        if code in (0, *wrong):
+            text = printed.decode(errors="replace") if isinstance(printed, bytes) else printed
+            begins = shorten(sanitize_line(text), SHOWN, placeholder=" ...")
+            raise StepFailedError(
+                f"mcp-bench {arguments[0]} printed more than a JSON document: {begins}"
+            ) from error
     if code not in (0, *wrong) or ("--json" in arguments and document is None):
         said = "" if log is None else f": see {log}"
         kind = FruitlessStepError if code == FruitlessError.exit_code else StepFailedError
