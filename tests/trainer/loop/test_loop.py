@@ -96,6 +96,7 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         (["--recipe", "tiny-cpu", "--teacher-option", "slips"], "'slips' is not of the form KEY=VALUE"),
         (["--recipe", "tiny-cpu", "--teacher", "oracel"], "oracel"),
         (["--recipe", "tiny-cpu", "--", "--repeat=3"], "--repeat=3 after -- is chosen by loop itself"),
+        (["--recipe", "tiny-cpu", "--seed", str(2**63)], "should be a number of 64 bits"),
         (["--recipe", "tiny-cpu", "--algorithm", "dpo", "--attempts", "1"], "use --attempts 2 or more"),
         (
             ["--recipe", "tiny-cpu", "--algorithm", "grpo", "--turns", "2", "--set", "lora.rank=4"],

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, get_args
 
-from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, Share, option
+from mcp_bench.recorder.option_fields import AboveZero, Bounds, Count, Share, check_seed, option
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.methods import Algorithm, Online, Pairwise
 from mcp_bench.trainer.trial.settings import Some, TrialSettings
@@ -63,6 +63,7 @@ class LoopSettings(TrialSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_seed(self.seed)  # else the second turn would be the first to refuse it
         if self.algorithm in PAIRS and self.attempts < 2:
             raise WrongUseError(
                 f"{self.algorithm} compares attempts at the same task: use --attempts 2 or more"
