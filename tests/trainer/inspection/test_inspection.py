@@ -178,8 +178,9 @@ def test_scores_of_another_model_are_not_used(models: tuple[Path, Path], tmp_pat
     ids = tmp_path / "ids"
     ids.write_text(DEV, encoding="utf-8")
     asked = ["--dev", ids, "--out", out, "--max-tokens"]
+    (tmp_path / "broken.jsonl").write_text("{}\n", encoding="utf-8")  # looked at later
     with pytest.raises(WrongUseError, match=r"with another model:"):
-        run(models[0], "--base", models[0], *asked, 8)
+        run(models[0], "--base", models[0], *asked, 8, "--data", tmp_path / "broken.jsonl")
     with pytest.raises(WrongUseError, match=r"with another max_tokens:"):
         run(models[1], "--base", models[0], *asked, 9)
     with pytest.raises(BenchError, match="run_none"):  # the same question: its stored run is read

@@ -10,7 +10,7 @@ from typing import Any
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Example, prepare
-from mcp_bench.trainer.folders import Outcome, make_folder, once
+from mcp_bench.trainer.folders import Outcome, make_folder, once, read_step
 from mcp_bench.trainer.inspection.predictions import Predictions, compare
 from mcp_bench.trainer.inspection.weights import Change, changes
 from mcp_bench.trainer.rows import Row, read_rows
@@ -23,6 +23,8 @@ from mcp_bench.trainer.trial.scores import flips, scores_by_group
 from mcp_bench.trainer.trial.settings import TrialSettings
 
 Report = Callable[[str], None]
+QUESTION = "inspection.json"
+"""File that says what was measured."""
 
 
 @dataclass(frozen=True)
@@ -84,15 +86,21 @@ def inspect(
         WrongUseError: a model or a file cannot be used, or the two have different sizes.
     """
     ours, before = whole(model), whole(base)
+    asked: Outcome = {}
+    if dev is not None:
+        if out is None:
+            raise WrongUseError("measuring on tasks needs a folder for the recordings")
+        asked = _question(before, ours, dev)
+        _refuse_other(out / QUESTION, asked)  # before the rest, which can take hours
     report(f"Comparing the weights of {model} with those of {base}")
     changed = list(changes(before, ours))
     stems = [path.stem for path in data]
     read = {str(path) if stems.count(path.stem) > 1 else path.stem: read_rows([path]) for path in data}
     found = _predictions(before, ours, read, rows, max_length, device, report) if read else []
     accuracy: Outcome = {}
-    if dev is not None:
-        if out is None:
-            raise WrongUseError("measuring on tasks needs a folder for the recordings")
+    if dev is not None and out is not None:
+        make_folder(out)
+        once(out / QUESTION, lambda: asked)
         accuracy = _accuracy(before, ours, dev, out, trained, report)
     return Inspection(str(ours), str(before), changed, found, accuracy)
 
@@ -152,8 +160,6 @@ def _accuracy(
     base: Path, model: Path, settings: TrialSettings, out: Path, trained: Sequence[str], report: Report
 ) -> Outcome:
     """Record both models on the same tasks; each is a step with a result file."""
-    make_folder(out)
-    _same_question(out / "inspection.json", base, model, settings)
 
     def measured(name: str, folder: Path) -> Outcome:
         def measure() -> Outcome:
@@ -171,15 +177,12 @@ def _accuracy(
     }
 
 
-def _same_question(path: Path, base: Path, model: Path, settings: TrialSettings) -> None:
-    """Store what is measured, or check that a folder of an earlier measurement was asked the same.
+def _question(base: Path, model: Path, settings: TrialSettings) -> Outcome:
+    """Return what is measured.
 
     Weights are known by their content: a model that was trained again has the same folder.
-
-    Raises:
-        WrongUseError: something differs.
     """
-    asked: Outcome = {
+    return {
         "base": _weights(base),
         "model": _weights(model),
         "benchmark": settings.benchmark,
@@ -187,8 +190,16 @@ def _same_question(path: Path, base: Path, model: Path, settings: TrialSettings)
         "max_tokens": settings.max_tokens,
         "engine": settings.engine,
     }
-    stored = once(path, lambda: asked)
-    differ = [name for name, value in asked.items() if stored.get(name) != value]
+
+
+def _refuse_other(path: Path, asked: Outcome) -> None:
+    """Check that the folder of an earlier measurement was asked the same.
+
+    Raises:
+        WrongUseError: something differs.
+    """
+    stored = read_step(path)
+    differ = [name for name, value in asked.items() if stored is not None and stored.get(name) != value]
     if differ:
         raise WrongUseError(
             f"{path.parent} has scores of another measurement, with another {' and another '.join(differ)}: "
