@@ -29,9 +29,8 @@ JSON_TYPES = {"dict": "object", "float": "number", "tuple": "array"}
 ERROR = "Error during execution: "
 """How BFCL reports a call that raised."""
 MAX_DETAIL = 500
-PRECISE = ("logarithm", "square_root")
 MOST_BITS, MOST_DIGITS = 100_000, 1_000
-"""Of a power, and of a root or logarithm."""
+"""Of a power, and of a root or logarithm; also of the zeros that a number is rounded to."""
 
 
 def schema(node: Any) -> Any:
@@ -66,10 +65,25 @@ def execute(apis: dict[str, Any], name: str, arguments: dict[str, Any]) -> str:
 
 def is_endless(name: str, arguments: dict[str, Any]) -> bool:
     """Return whether BFCL's calculator would work for hours, in which no other episode goes on."""
-    base, exponent, precision = (arguments.get(word) for word in ("base", "exponent", "precision"))
-    if name == "power" and isinstance(base, int) and isinstance(exponent, int):
-        return abs(exponent) * abs(base).bit_length() > MOST_BITS
-    return name in PRECISE and isinstance(precision, int) and precision > MOST_DIGITS
+    match name:
+        case "power":
+            base, exponent = arguments.get("base"), arguments.get("exponent")
+            if not (isinstance(base, int) and isinstance(exponent, int)):
+                return False
+            return abs(exponent) * abs(base).bit_length() > MOST_BITS
+        case "logarithm" | "square_root":
+            return _whole(arguments.get("precision")) > MOST_DIGITS
+        case "round_number":
+            return -_whole(arguments.get("decimal_places")) > MOST_DIGITS
+    return False
+
+
+def _whole(number: Any) -> int:
+    """Return what mpmath, which takes 9.0 and "9", too, reads as an integer; 0: it refuses it."""
+    try:
+        return int(number)
+    except (TypeError, ValueError, OverflowError):
+        return 0
 
 
 def method(apis: dict[str, Any], name: str) -> Any:
