@@ -5,7 +5,7 @@ from itertools import count
 
 import pytest
 
-from mcp_bench.servers.errors import UnknownNameError
+from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.sdk import SimpleBenchmark, SimpleWorld, Task
 from mcp_bench.servers.tagged import tagged
 
@@ -60,3 +60,9 @@ def test_a_benchmark_without_the_split_test_lists_its_first() -> None:
 def test_a_tag_that_no_task_has_is_refused() -> None:
     with pytest.raises(UnknownNameError, match="tag 'prime'"):
         tagged(Without4(), "train", ["prime"], 2)
+
+
+def test_tags_that_no_task_has_together_are_refused() -> None:
+    """A list without an end would be searched without an end."""
+    with pytest.raises(WrongUseError, match="no task in split 'train' with the tags even, odd"):
+        tagged(Without4(), "train", ["even", "odd"], 1)

@@ -25,16 +25,23 @@ def tagged(
     Raises:
         UnknownNameError: there is no such split, or none of its first tasks (`MOST_TASKS`, or `limit` if that
             is more) has one of the tags.
+        WrongUseError: none of them has all of the tags.
     """
-    for tag in tags:
+    wanted = set(tags)
+    if wanted:
         known: set[str] = set()
         for task in islice(benchmark.tasks(split), max(MOST_TASKS, limit or 0)):
             known.update(task.tags)
-            if tag in known:
+            if wanted <= set(task.tags):
                 break
         else:
-            raise UnknownNameError("tag", tag, known)
-    wanted = set(tags)
+            for tag in tags:
+                if tag not in known:
+                    raise UnknownNameError("tag", tag, known)
+            raise WrongUseError(
+                f"benchmark {benchmark.name!r} has no task in split {split or 'default'!r} with the tags "
+                f"{', '.join(tags)}"
+            )
     numbers = count() if limit is None else range(limit)  # islice would end with the first error
     found = filter(lambda task: wanted <= set(task.tags), benchmark.tasks(split))
     return map(lambda _, task: task, numbers, found)
