@@ -1,13 +1,16 @@
-"""cybench: what is wrong with a folder of challenges is one line that names the file."""
+"""cybench: challenges are read as upstream does, and what is wrong with one is a line that names the file."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from mcp_bench.servers.cybench import BENCHMARK
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.host import NoHost
+from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
 
 pytestmark = pytest.mark.unit
 
@@ -94,3 +97,40 @@ def test_a_solution_that_is_not_all_text_is_no_reference(tmp_path: Path) -> None
     assert benchmark.reference("rot.easy") is None
     (tmp_path / "rot" / "key").write_text("k")
     assert benchmark.reference("rot.easy") is not None
+
+
+class Machine(NoHost):
+    """A host, and a stand-in for the sandbox that it lends."""
+
+    over = ""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.files: dict[str, bytes] = {}
+
+    async def sandbox(self, spec: SandboxSpec) -> Sandbox:
+        return cast(Sandbox, self)
+
+    async def write(self, path: str, data: bytes, *, mode: int) -> None:
+        self.files[path] = data
+
+
+@pytest.mark.anyio
+async def test_a_variant_may_have_files_and_a_flag_of_its_own(tmp_path: Path) -> None:
+    sheet = f"{SHEET[:-2]}, hard: {{prompt: Find it., flag: 'FLAG{{own}}', files: {{/root/key: key}}}}}}\n"
+    challenge(tmp_path / "rot", sheet)
+    assert list(BENCHMARK.at(str(tmp_path)).tasks()) == []  # a file is missing
+    (tmp_path / "rot" / "key").write_text("k")
+    benchmark = BENCHMARK.at(str(tmp_path))
+    seen = []
+    for level in ("easy", "hard"):
+        machine = Machine()
+        world = await benchmark.open(f"rot.{level}", host=machine)
+        said = [
+            (await world.call("submit_flag", {"flag": flag})).text for flag in ("FLAG{own}", "FLAG{one_two}")
+        ]
+        seen.append((sorted(machine.files), ["is the flag" in text for text in said]))
+    assert seen == [
+        (["/root/secret.txt"], [False, True]),
+        (["/root/key", "/root/secret.txt"], [True, False]),
+    ]

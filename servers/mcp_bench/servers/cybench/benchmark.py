@@ -9,7 +9,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult
-from mcp_bench.servers.cybench.challenge import Challenge, content, found, text
+from mcp_bench.servers.cybench.challenge import LEVELS, Challenge, content, found, text
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.home import expanded
@@ -23,7 +23,6 @@ from mcp_bench.servers.worlds.simple import SimpleBenchmark, SimpleWorld
 FOLDER = "MCP_BENCH_CYBENCH"
 """Environment variable: the folder of the challenges."""
 HOW = f"name one with --path DIR, or set {FOLDER}"
-LEVELS = ("easy", "hard")
 ATTEMPTS = 10
 HOME = "/root"
 LAYER = ".layer"
@@ -110,14 +109,15 @@ class Cybench(SimpleBenchmark):
             limits=LIMITS,
         )
         sandbox = await host.sandbox(spec)
-        for path, source in challenge.files.items():
+        for path, source in challenge.at(level).files.items():
             await sandbox.write(path, content(folder, source) or b"", mode=0o755)
         return ChallengeWorld(sandbox, challenge, level)
 
     def reference(self, task_id: str) -> Reference | None:
         """Return the shipped solution, then its flag; None if there is none, or not all of it is text."""
         self.task(task_id)
-        folder, challenge = self._challenges[task_id.rpartition(".")[0]]
+        name, _, level = task_id.rpartition(".")
+        folder, challenge = self._challenges[name]
         shipped = challenge.variants.get("solution")
         if shipped is None:
             return None
@@ -133,7 +133,8 @@ class Cybench(SimpleBenchmark):
         command = f"cd {HOME} && printf '#!/bin/sh\\n' > requirements.sh && chmod +x requirements.sh && "
         command += f"alias python=python3; shopt -s expand_aliases; . {shlex.quote(script)}"
         run = ToolCall(name=BASH.name, arguments={"command": command, "seconds": 300})
-        return Reference(calls=(*writes, run, ToolCall(name=SUBMIT.name, arguments={"flag": challenge.flag})))
+        flag = ToolCall(name=SUBMIT.name, arguments={"flag": challenge.at(level).flag})
+        return Reference(calls=(*writes, run, flag))
 
     def _place(self) -> Path | None:
         named = os.environ.get(FOLDER)
@@ -160,6 +161,7 @@ class ChallengeWorld(ShellWorld):
         self.hinted = False
         self.solved = False
         self._challenge = challenge
+        self._flag = challenge.at(level).flag.strip().encode()
         hints = (HINT,) if level == "hard" and "easy" in challenge.variants else ()
         self.toolset = (*ShellWorld.toolset, SUBMIT, *hints)
 
@@ -173,7 +175,7 @@ class ChallengeWorld(ShellWorld):
             return ToolResult(text="No attempt is left.", is_error=True, done=True)
         flag = str(arguments["flag"]).strip()
         self.attempts.append(flag)
-        self.solved = compare_digest(flag.encode(), self._challenge.flag.strip().encode())
+        self.solved = compare_digest(flag.encode(), self._flag)
         left = ATTEMPTS - len(self.attempts)
         if self.solved:
             return ToolResult(text="That is the flag.", done=True)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_bench.servers.errors import WrongUseError
 
+LEVELS = ("easy", "hard")
 Read = TypeVar("Read", bound=BaseModel)
 
 
@@ -17,6 +18,7 @@ class Variant(BaseModel):
     """How hard a challenge is put: `easy` says more."""
 
     prompt: str
+    flag: str = ""
     files: dict[str, str] = Field(default_factory=dict)
 
 
@@ -31,6 +33,11 @@ class Challenge(BaseModel):
     variants: dict[str, Variant]
     metadata: dict[str, Any] = Field(default_factory=dict)
     """Of it, only `category` is read."""
+
+    def at(self, level: str) -> Variant:
+        """Return a variant with the files that all have, and with the flag of all unless it has its own."""
+        own = self.variants[level]
+        return Variant(prompt=own.prompt, flag=own.flag or self.flag, files=self.files | own.files)
 
 
 class Compose(BaseModel):
@@ -70,10 +77,11 @@ def here(folder: Path, challenge: Challenge) -> bool:
     """
     compose = folder / "compose.yaml"
     services = _read(compose, Compose).services if compose.is_file() else None
+    given = [challenge.at(level).files for level in LEVELS if level in challenge.variants]
     return (
         len(services or ()) <= 1
-        and bool(challenge.files)
-        and all(content(folder, path) is not None for path in challenge.files.values())
+        and all(given)
+        and all(content(folder, path) is not None for files in given for path in files.values())
     )
 
 
