@@ -220,6 +220,20 @@ def test_a_large_result_is_cut_and_linked(bench_home: Path) -> None:
     assert viewed.get(f"{page}/calls/2/result").text == rows
 
 
+def test_a_long_name_of_a_field_is_cut_and_linked(bench_home: Path) -> None:
+    """In a tree and in a table, where fields whose names differ at the end would look alike."""
+    long = "n" * 1_000
+    results = [json.dumps({"deep": {long: {"a": 1}}}), json.dumps([{long: 1}, {long: 2}]), '{"short": 1}']
+    folder, (episode,) = record([(planned(), Episode([("read", {}, result) for result in results]))])
+    page = f"/runs/{folder.path.name}/{episode}"
+    shown = parse(client().get(page).text)
+    cut = [one for one in shown.all("p") if one.attributes.get("class") == "cut"]
+    assert [one.all("a")[0].attributes["href"] for one in cut] == [
+        f"{page}/calls/{number}/result" for number in (1, 2)
+    ]
+    assert shown.text.count("n" * 200 + "…") == 2 and "n" * 201 not in shown.text
+
+
 def test_no_value_makes_a_page_large(bench_home: Path) -> None:
     """Whoever names a tool, a task or a model by a megabyte does not stop the browser with it."""
     large = "<b>é</b> " * 50_000

@@ -17,6 +17,8 @@ from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
 MOST_NODES = 400
 MOST_CHARACTERS = 6_000
 MOST_IN_STRING = 2_000
+MOST_IN_NAME = 200
+"""Characters of the name of a field."""
 MOST_PARSED = 2_000_000
 """Characters of a text that is still parsed as JSON."""
 SUMMARY = 110
@@ -91,7 +93,7 @@ class _Tree:
                 self.cut = True
                 rows.append(Markup('<li class="more">… {} more</li>').format(len(pairs) - at))
                 break
-            name = Markup('<span class="key">{}</span>').format(sanitize_line(str(key))[:200])
+            name = Markup('<span class="key">{}</span>').format(self._name(str(key)))
             rows.append(Markup("<li>{} {}</li>").format(name, self.node(item, depth + 1)))
         inner = Markup('<ul class="{}">{}</ul>').format(
             "object" if is_object else "array", Markup().join(rows)
@@ -113,9 +115,7 @@ class _Tree:
             self._left -= len(columns)
             cells = [cell.format(self._leaf(row[name]) if name in row else "") for name in columns]
             shown.append(Markup("<tr>{}</tr>").format(Markup().join(cells)))
-        head = Markup().join(
-            Markup('<th scope="col">{}</th>').format(sanitize_line(name)) for name in columns
-        )
+        head = Markup().join(Markup('<th scope="col">{}</th>').format(self._name(name)) for name in columns)
         more = Markup()
         if len(shown) < len(rows):
             more = Markup('<p class="more">… {} more</p>').format(len(rows) - len(shown))
@@ -128,6 +128,12 @@ class _Tree:
         return Markup("<details{}><summary>{}</summary>{}</details>").format(
             opened, counted(len(rows), "item"), table
         )
+
+    def _name(self, name: str) -> str:
+        if len(name) > MOST_IN_NAME:
+            self.cut = True
+            name = name[:MOST_IN_NAME] + "…"
+        return sanitize_line(name)
 
     def _leaf(self, value: Any) -> Markup:
         if isinstance(value, str):
