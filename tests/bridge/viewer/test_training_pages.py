@@ -26,7 +26,7 @@ from tests.support.bench_commands import Bench
 from tests.support.pages.html_page import parse
 from tests.support.pages.viewer import client, hostile_home
 from tests.support.recorded import Episode, planned, record
-from tests.support.training_files import data_set, sft, training_home
+from tests.support.training_files import data_set, rl, sft, training_home
 
 pytestmark = pytest.mark.component
 
@@ -220,6 +220,17 @@ def test_a_loss_that_is_no_number_is_no_point(trained: Trained) -> None:
     points = [re.findall(r"[\d.]+,[\d.]+", one.attributes["points"] or "") for one in lines]
     assert [len(found) for found in points] == [3, 3, 2, 2], "two of held-out rows"
     assert "nan" not in trained.get("{sft}").text.replace("banan", "").lower()
+
+
+def test_what_a_guard_stopped_does_not_go_on(trained: Trained, tmp_path: Path) -> None:
+    place = place_of(str(rl(tmp_path / "learned", tmp_path, trained.run)))
+    assert place
+    for why, other in (("", "A guard stopped it: step 3: no news"), ("step 3: no news", "not ended")):
+        (tmp_path / "learned" / "stopped.json").write_text(json.dumps({"step": 3, "why": why}))
+        text = TestClient(viewer([tmp_path])).get(place[0]).text
+        assert other not in text and ("hx-trigger" in text) == (not why)
+        assert ("a guard stopped it" in TestClient(viewer([tmp_path])).get("/training").text) == bool(why)
+    assert "A guard stopped it: step 3: no news" in text
 
 
 def test_each_episode_has_its_reason(trained: Trained) -> None:

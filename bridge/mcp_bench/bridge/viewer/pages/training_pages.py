@@ -139,6 +139,7 @@ class TrainingPages:
             "begun": last.get("step", 0),
             "of": steps,
             "ended": (found.path / "model").is_dir(),
+            "stopped": bool(_stopped(found.path)),
             "curve": curve(name, [(at, line.get(name)) for at, line in enumerate(lines)]),
         }
 
@@ -191,6 +192,7 @@ class TrainingPages:
             "dev": sorted(dev.items()),
             "too_long": self._too_long(found.path),
             "ended": (found.path / "model").is_dir(),
+            "stopped": _stopped(found.path),
             "base": self._maker_link(settings.get("start") or data.get("tokenizer"), found.path),
         }
 
@@ -253,6 +255,11 @@ class TrainingPages:
                 for one in self._library.episodes(self._library.path(str(run)))
             }
         return {}
+
+
+def _stopped(folder: Path) -> str:
+    """Return why a guard stopped a run that learned from reward; empty if none did."""
+    return str(read_object(folder / "stopped.json")["why"] or "")
 
 
 def _flips(found: Facts) -> Facts:
