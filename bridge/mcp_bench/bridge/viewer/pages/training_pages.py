@@ -97,9 +97,9 @@ class TrainingPages:
             before=before,
             split=split,
             splits=SPLITS,
-            curves=curves(read_lines(turn.folder / "train" / "metrics.jsonl")),
+            curves=curves(read_lines(turn.training / "metrics.jsonl")),
             learned=self._learned(turn.curate.get("data"), turn.folder),
-            too_long=self._too_long(turn.folder / "train"),
+            too_long=self._too_long(turn.training),
             base=self._maker_link(turn.train.get("base"), turn.folder),
             flips=flips,
             samples=samples,
@@ -150,7 +150,7 @@ class TrainingPages:
         losses = [
             (turn, made)
             for turn in all_turns
-            if (made := curves(read_lines(turn.folder / "train" / "metrics.jsonl")))
+            if (made := curves(read_lines(turn.training / "metrics.jsonl")))
         ]
         over = {
             split: [

@@ -153,7 +153,13 @@ def _below(root: Path) -> Iterator[Found]:
 def files_of(path: Path) -> list[tuple[str, int, int]]:
     """Return the files that a folder's page is made from, with their sizes and times."""
     found = []
-    for pattern in ("*.json*", "*/*.json*", "*/train/metrics.jsonl", "steps/*/dev.json"):
+    for pattern in (
+        "*.json*",
+        "*/*.json*",
+        "*/train/metrics.jsonl",
+        "*/learn/metrics.jsonl",
+        "steps/*/dev.json",
+    ):
         for one in path.glob(pattern):
             with suppress(OSError):
                 stat = one.stat()
@@ -238,13 +244,19 @@ class Turn:
         return not self.number or bool(self.gate.get("promoted"))
 
     @property
+    def training(self) -> Path:
+        """The folder of its training run."""
+        online = self.folder / "learn"  # from reward
+        return online if online.is_dir() else self.folder / "train"
+
+    @property
     def doing(self) -> str:
         """What a turn does that has not ended."""
         if self.gate or (not self.number and self.measure):
             return ""
         steps = [
             ("measuring", self.train or not self.number),
-            ("training", self.curate),
+            ("training", self.curate or self.training.is_dir()),
             ("collecting data", True),
         ]
         return next(words for words, begun in steps if begun)

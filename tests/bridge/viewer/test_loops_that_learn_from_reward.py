@@ -1,0 +1,37 @@
+"""Pages of loops whose later turns learn from reward."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from starlette.testclient import TestClient
+
+from mcp_bench.bridge.viewer.app import viewer
+from mcp_bench.bridge.viewer.training.folders import place_of
+from tests.support.pages.html_page import parse
+from tests.support.training_files import rl, scores, write
+
+pytestmark = pytest.mark.component
+
+
+def test_a_turn_shows_how_it_learns_from_reward(tmp_path: Path, bench_home: Path) -> None:
+    """Its training run is in `learn/`: no data set is chosen for it."""
+    loop = tmp_path / "loop"
+    write(loop / "loop.json", {"recipe": "r", "benchmark": "b", "turns": 2, "algorithm": "grpo"})
+    write(loop / "turn-0" / "measure.json", {"model": "/models/base", "dev": scores("run_1", 0.25)})
+    write(loop / "turn-1" / "gate.json", {"promoted": False, "why": "no news"})
+    rl(loop / "turn-2" / "learn", tmp_path / "model", "run_2")
+    place = place_of(str(loop))
+    assert place
+    browser = TestClient(viewer([loop]))
+    shown = [parse(browser.get(page).text) for page in (place[0], f"{place[0]}/turns/2")]
+    for page in shown:
+        curves = [one.text for one in page.all("figure") if one.attributes.get("class") == "curve"]
+        assert [curve.startswith("mean reward 0.5 from 0.25") for curve in curves] == [True]
+        assert [one.text for one in page.all("span") if one.attributes.get("class") == "live"] == ["training"]
+    (asks,) = (one.attributes["hx-get"] for one in shown[0].all("div") if "hx-trigger" in one.attributes)
+    assert browser.get(str(asks)).status_code == 204
+    with (loop / "turn-2" / "learn" / "metrics.jsonl").open("a") as file:
+        file.write('{"step": 3, "reward": 1.0}\n')
+    assert browser.get(str(asks)).status_code == 200
