@@ -28,8 +28,8 @@ DEPTH = 6
 MOST_FOLDERS = 5_000
 _OF_TRAINING = {"runs", "cache", "model", "checkpoints", "steps", "serving"}
 """Folders of a loop or a training run that hold weights or recordings. Others can have such names, too."""
-_PARTS = ("turn-", "generation-")
-"""What folders in a loop and in an improvement are called."""
+_PARTS = ("turn-", "generation-", "seed-")
+"""What folders in a loop, in an improvement and in an arm of an ablation are called."""
 _OF_THE_HOME = ("runs", "cache")
 
 

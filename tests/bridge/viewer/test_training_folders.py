@@ -1,4 +1,4 @@
-"""Pages of loops whose later turns learn from reward."""
+"""What the folders of a loop that learns from reward and of an ablation are shown as."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import pytest
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.app import viewer
-from mcp_bench.bridge.viewer.training.folders import place_of
+from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
 from tests.support.pages.html_page import parse
-from tests.support.training_files import rl, scores, write
+from tests.support.training_files import rl, scores, sft, write
 
 pytestmark = pytest.mark.component
 
@@ -35,3 +35,10 @@ def test_a_turn_shows_how_it_learns_from_reward(tmp_path: Path, bench_home: Path
     with (loop / "turn-2" / "learn" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 3, "reward": 1.0}\n')
     assert browser.get(str(asks)).status_code == 200
+
+
+def test_training_of_an_ablation_is_named_by_its_cohort(bench_home: Path) -> None:
+    for cohort in ("high", "random", "low"):
+        sft(bench_home / "ablations" / "first" / cohort / "seed-0" / "train", bench_home / "none.jsonl")
+    names = {one.name for one in TrainingFiles().all()}
+    assert names == {"high/seed-0/train", "random/seed-0/train", "low/seed-0/train"}
