@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,22 @@ def test_a_run_that_cannot_be_read_is_named(tmp_path: Path, bench_home: Path) ->
         first, *_ = write_site(tmp_path / f"site-{place}", named, tags, test_grades=False)
         assert first.startswith(f"Left out: {run.id} is damaged: "), (named, tags)
     assert f"{run.id} is damaged: " in client().get("/").text
+
+
+def test_an_episode_that_cannot_be_read_hides_no_other(tmp_path: Path, bench_home: Path) -> None:
+    run, episodes = record([(planned(name), Episode()) for name in ("one", "two")])
+    record([(planned("three"), Episode())])
+    with closing(sqlite3.connect(run.path / "recordings.db")) as db, db:
+        db.execute("UPDATE messages SET tool_calls = '{' WHERE episode = ?", [episodes[0]])
+    said = export(out=tmp_path / "site")
+    assert f"Left out {episodes[0]}: " in said and "2 episodes of 2 runs" in said
+    text = all_text(tmp_path / "site")
+    assert "Its recording is damaged." in text and str(run.path) not in text
+    assert f"episodes/{episodes[0]}.html" in text and "Please do three." in text
+    with closing(sqlite3.connect(run.path / "recordings.db")) as db, db:
+        db.execute("UPDATE episodes SET probes = '{'")
+    said = export(out=tmp_path / "again")
+    assert f"Left out {run.id}: " in said and "1 episode of 1 run" in said
 
 
 def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> None:

@@ -94,9 +94,14 @@ class _Site:
             if run.summary is None:
                 yield f"Left out {run.id}: {run.problem}"
                 continue
-            episodes = [one for one in self._episodes(path) if self._wanted(one)]
+            try:
+                found = self._episodes(path)
+            except StorageError as error:
+                yield f"Left out {run.id}: {error}"
+                continue
+            episodes = [one for one in found if self._wanted(one)]
             if episodes:
-                self._run(path, run, episodes)
+                yield from self._run(path, run, episodes)
                 runs.append(self._shown(run, episodes))
         text = render(
             "runs", FileLinks(0), runs=runs, total=len(runs), page=0, size=len(runs), q="", running=[]
@@ -147,7 +152,8 @@ class _Site:
         strict = sum(bool(one.strict) for one in known) / len(known)
         return replace(shown, partial=partial, strict=strict, graded=len(known))
 
-    def _run(self, path: Path, run: Run, episodes: list[StoredEpisode]) -> None:
+    def _run(self, path: Path, run: Run, episodes: list[StoredEpisode]) -> Iterator[str]:
+        """Write the pages of a run and its episodes, and yield which of these cannot be read."""
         hidden = {one.id for one in episodes if self._hides(one)}
         rows = summarise([one for one in episodes if one.id not in hidden], ["split", "domain"])
         text = render(
@@ -168,7 +174,14 @@ class _Site:
             for at, one in enumerate(episodes):
                 before = episodes[at - 1] if at else None
                 after = episodes[at + 1] if at + 1 < len(episodes) else None
-                self._episode(reader, one, before, after, run.cut_off)
+                try:
+                    text = self._episode(reader, one, before, after, run.cut_off)
+                    self._pages += 1
+                except StorageError as error:
+                    yield f"Left out {one.id}: {error}"
+                    # other pages lead to it; the error names folders of this machine
+                    text = render("problem", FileLinks(1), status=404, text="Its recording is damaged.")
+                (self._folder / "episodes" / f"{one.id}.html").write_text(text, "utf-8")
 
     def _episode(
         self,
@@ -177,7 +190,7 @@ class _Site:
         before: StoredEpisode | None,
         after: StoredEpisode | None,
         cut_off: bool,
-    ) -> None:
+    ) -> str:
         document = redact_texts(episode_document(reader, stored.id), ["secrets"])
         hidden = self._hides(stored)
         if hidden:
@@ -190,6 +203,4 @@ class _Site:
             values |= {"verdict": "ungraded", "hidden_grade": True}
         values |= {"before": before, "after": after, "others": []}
         live = stored.ended_us is None and not cut_off
-        text = render("episode", FileLinks(1), review=None, live=live, **values)
-        (self._folder / "episodes" / f"{stored.id}.html").write_text(text, "utf-8")
-        self._pages += 1
+        return render("episode", FileLinks(1), review=None, live=live, **values)
