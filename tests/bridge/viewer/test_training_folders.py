@@ -42,3 +42,17 @@ def test_training_of_an_ablation_is_named_by_its_cohort(bench_home: Path) -> Non
         sft(bench_home / "ablations" / "first" / cohort / "seed-0" / "train", bench_home / "none.jsonl")
     names = {one.name for one in TrainingFiles().all()}
     assert names == {"high/seed-0/train", "random/seed-0/train", "low/seed-0/train"}
+
+
+def test_a_folder_that_cannot_be_read_hides_no_other(bench_home: Path, tmp_path: Path) -> None:
+    """Such as `lost+found`, which only root may see; here the path of a file in it would be too long."""
+    tuned = sft(tmp_path / "tuned", tmp_path / "none.jsonl")
+    unseen = tmp_path.joinpath(*["d" * 99] * 50)
+    unseen = Path(str(unseen)[:4_090])
+    unseen.mkdir(parents=True)
+    with pytest.raises(OSError, match="too long"):
+        (unseen / "loop.json").is_file()
+    browser = TestClient(viewer([unseen, tuned]))
+    assert browser.get("/training").status_code == browser.get("/data").status_code == 200
+    assert [one.path for one in TrainingFiles([unseen, tuned]).all()] == [tuned]
+    assert place_of(str(unseen)) == ("/training", unseen)

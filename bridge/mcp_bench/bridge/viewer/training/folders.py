@@ -112,14 +112,14 @@ def place_of(what: str | None) -> tuple[str, Path] | None:
 def kind_of(path: Path) -> Kind | None:
     """Return what a folder or a file is, if it is something of training."""
     if path.name.endswith(MANIFEST):
-        return "data" if path.is_file() else None
-    if (path / "loop.json").is_file():
+        return "data" if is_file(path) else None
+    if is_file(path / "loop.json"):
         return "loop"
-    if (path / "improve.json").is_file():
+    if is_file(path / "improve.json"):
         return "improve"
-    if (path / "data.json").is_file() and (path / "recipe.yaml").is_file():
+    if is_file(path / "data.json") and is_file(path / "recipe.yaml"):
         return "sft"
-    if (path / "settings.json").is_file() and (path / "recipe.yaml").is_file():
+    if is_file(path / "settings.json") and is_file(path / "recipe.yaml"):
         return "rl"
     return None
 
@@ -207,7 +207,7 @@ def located(place: object, folder: Path) -> Path:
 
 
 def is_file(path: Path) -> bool:
-    """Return whether there is such a file; also of a path that there cannot be."""
+    """Return whether there is such a file; also of a path that cannot be, or may not be seen."""
     try:
         return path.is_file()
     except OSError:
