@@ -7,7 +7,9 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from mcp_bench.bridge.cli.view import view
 from mcp_bench.bridge.viewer.links import opened
 from mcp_bench.bridge.viewer.static_site import write_site
 from mcp_bench.recorder.records import EpisodeEnd, now_us
@@ -199,6 +201,20 @@ def test_what_is_not_there_is_called_by_no_wrong_name(name: str, tmp_path: Path,
         export(name, out=tmp_path / "site")
     with pytest.raises(WrongUseError, match=f"no file, run or episode '{name}'"):
         opened(name)
+
+
+def test_a_path_that_cannot_be_seen_is_named(tmp_path: Path, bench_home: Path) -> None:
+    """Such as one in a folder of somebody else; here a name is too long."""
+    long = "a" * 300
+    for arguments in (
+        [long],
+        [long, "--export", str(tmp_path / "site")],
+        ["--training", str(tmp_path / long)],
+    ):
+        refused = CliRunner().invoke(view, ["--no-browser", "--port", "0", *arguments]).exception
+        assert isinstance(refused, WrongUseError)
+        assert str(refused).startswith("cannot look at ") and "too long" in str(refused)
+    assert not (tmp_path / "site").exists()
 
 
 def test_the_command_writes_it(tmp_path: Path, bench_home: Path) -> None:

@@ -84,10 +84,11 @@ def view(
         raise click.UsageError("--run, --run-tag and --grades go with --export")
     from mcp_bench.bridge.viewer.links import opened
     from mcp_bench.bridge.viewer.serve import serve_viewer
+    from mcp_bench.bridge.viewer.training.folders import is_there
     from mcp_bench.servers.hardening import harden
 
     for place in training:
-        if not place.exists():
+        if not is_there(place):
             raise click.BadParameter(f"{place} does not exist", param_hint="--training")
     path, place_of_it = opened(what)
     if place_of_it is not None:

@@ -15,6 +15,7 @@ from mcp_bench.bridge.viewer.links import FileLinks, looks_like_path, named_epis
 from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render, style
+from mcp_bench.bridge.viewer.training.folders import is_there
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.curation.redaction import redact_texts
@@ -64,7 +65,7 @@ def _selection(named: Sequence[str], tags: Sequence[str]) -> tuple[list[Path], s
     """Return the folders of runs, the ids of single episodes (none for all of these runs), and what is wrong
     with runs that cannot be read."""
     for name in named:
-        if Path(name).exists() and (looks_like_path(name) or not name.startswith(("run_", "ep_"))):
+        if is_there(Path(name)) and (looks_like_path(name) or not name.startswith(("run_", "ep_"))):
             raise WrongUseError(f"--export takes runs and episodes, and {name} is a file or a folder")
     runs = [name for name in named if name.startswith("run_") and not looks_like_path(name)]
     episodes = [named_episode(name) for name in named if name not in runs]

@@ -97,9 +97,9 @@ def place_of(what: str | None) -> tuple[str, Path] | None:
     """Return the page of a path that a user named, and where to look for it; None if it is no path.
 
     Raises:
-        WrongUseError: there is something else.
+        WrongUseError: there is something else, or it cannot be seen.
     """
-    if what is None or not (path := Path(what).absolute()).exists():
+    if what is None or not is_there(path := Path(what).absolute()):
         return None
     place = manifest_of(path) if path.is_file() and not path.name.endswith(MANIFEST) else path
     if (kind := kind_of(place)) is not None:
@@ -204,6 +204,18 @@ def located(place: object, folder: Path) -> Path:
     with suppress(OSError):  # the name is too long
         return next((found for above in (folder, *folder.parents) if (found := above / path).exists()), path)
     return path
+
+
+def is_there(path: Path) -> bool:
+    """Return whether there is something at a path that a user named.
+
+    Raises:
+        WrongUseError: that cannot be seen.
+    """
+    try:
+        return path.exists()
+    except OSError as error:
+        raise WrongUseError(f"cannot look at {path}: {error.strerror}") from error
 
 
 def is_file(path: Path) -> bool:
