@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
 from tests.support.pages.html_page import parse
-from tests.support.training_files import rl, scores, sft, write
+from tests.support.training_files import data_set, rl, scores, sft, write
 
 pytestmark = pytest.mark.component
 
@@ -56,3 +56,33 @@ def test_a_folder_that_cannot_be_read_hides_no_other(bench_home: Path, tmp_path:
     assert browser.get("/training").status_code == browser.get("/data").status_code == 200
     assert [one.path for one in TrainingFiles([unseen, tuned]).all()] == [tuned]
     assert place_of(str(unseen)) == ("/training", unseen)
+
+
+def test_a_place_is_one_however_it_was_named(
+    bench_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Training was started in `work`, on `../data` and from `../tuned`, and so is the viewer."""
+    work = tmp_path / "work"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    data_set(tmp_path / "data" / "train.jsonl", "run_1", ["ep_1"], {})
+    tuned = sft(tmp_path / "tuned", work / ".." / "data" / "train.jsonl")
+    learned = rl(tmp_path / "learned", work / ".." / "tuned" / "model", "run_1")
+    found = {one.path: one.key for one in TrainingFiles([Path("..")]).all()}
+    assert {*found} == {tuned, learned, tmp_path / "data" / "train.jsonl.manifest.json"}
+    browser = TestClient(viewer([Path("..")]))
+    data, trained = (
+        f"/data/{found[tmp_path / 'data' / 'train.jsonl.manifest.json']}",
+        f"/training/{found[tuned]}",
+    )
+    assert f'href="{trained}"' in browser.get(data).text and f'href="{data}"' in browser.get(trained).text
+    assert f'href="{trained}"' in browser.get(f"/training/{found[learned]}").text
+    assert place_of("../tuned") == (trained, tuned)
+
+
+def test_a_link_before_the_folder_above_is_followed(bench_home: Path, tmp_path: Path) -> None:
+    tuned = sft(tmp_path / "there" / "tuned", tmp_path / "none.jsonl")
+    (tmp_path / "there" / "inside").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there" / "inside")
+    place = place_of(str(tmp_path / "link" / ".." / "tuned"))
+    assert place and place[1].samefile(tuned)

@@ -63,7 +63,7 @@ class TrainingFiles:
     """Looks through the home and the folders that a user named."""
 
     def __init__(self, given: Sequence[Path] = ()) -> None:
-        self._given = [path.absolute() for path in given]
+        self._given = [_plain(path) for path in given]
 
     def all(self) -> list[Found]:
         """Return what is there now, newest first."""
@@ -99,7 +99,7 @@ def place_of(what: str | None) -> tuple[str, Path] | None:
     Raises:
         WrongUseError: there is something else, or it cannot be seen.
     """
-    if what is None or not is_there(path := Path(what).absolute()):
+    if what is None or not is_there(path := _plain(Path(what))):
         return None
     place = manifest_of(path) if path.is_file() and not path.name.endswith(MANIFEST) else path
     if (kind := kind_of(place)) is not None:
@@ -200,10 +200,20 @@ def located(place: object, folder: Path) -> Path:
     """
     path = Path(str(place))
     if path.is_absolute():
-        return path
+        return _plain(path)
     with suppress(OSError):  # the name is too long
-        return next((found for above in (folder, *folder.parents) if (found := above / path).exists()), path)
+        places = (above / path for above in (folder, *folder.parents))
+        return next((_plain(found) for found in places if found.exists()), path)
     return path
+
+
+def _plain(path: Path) -> Path:
+    """Return an absolute path, without `..` if it leads to the same: training may be started on `../data`."""
+    plain = os.path.abspath(path)  # noqa: PTH100 - `absolute` keeps `..`
+    with suppress(ValueError):  # no path can be like this
+        if os.path.realpath(plain) == os.path.realpath(path):
+            return Path(plain)
+    return path.absolute()
 
 
 def is_there(path: Path) -> bool:
