@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,24 @@ def test_a_turn_shows_how_it_learns_from_reward(tmp_path: Path, bench_home: Path
     with (loop / "turn-2" / "learn" / "metrics.jsonl").open("a") as file:
         file.write('{"step": 3, "reward": 1.0}\n')
     assert browser.get(str(asks)).status_code == 200
+
+
+def test_every_row_that_training_left_out_is_counted(bench_home: Path, tmp_path: Path) -> None:
+    loop = tmp_path / "loop"
+    write(loop / "loop.json", {"recipe": "r", "benchmark": "b", "turns": 1})
+    data_set(loop / "turn-1" / "train.jsonl", "run_1", ["ep_1"], {})
+    write(loop / "turn-1" / "curate.json", {"data": str(loop / "turn-1" / "train.jsonl")})
+    for folder in (loop / "turn-1" / "train", tmp_path / "tuned"):
+        facts = sft(folder, loop / "turn-1" / "train.jsonl") / "data.json"
+        left_out = {"untrainable": ["train.jsonl:2"], "unshown": ["train.jsonl:3", "train.jsonl:4"]}
+        write(facts, {**json.loads(facts.read_text()), **left_out})
+    places = [place_of(str(path)) for path in (loop, tmp_path / "tuned")]
+    assert places[0] and places[1]
+    for page in (f"{places[0][0]}/turns/1", places[1][0]):
+        text = parse(TestClient(viewer([tmp_path])).get(page).text).text
+        assert "1 row left out: longer than the recipe allows" in text
+        assert "1 row left out: nothing to train on" in text
+        assert "2 rows left out: calls that the chat template leaves out" in text
 
 
 def test_training_of_an_ablation_is_named_by_its_cohort(bench_home: Path) -> None:

@@ -100,6 +100,7 @@ class TrainingPages:
             curves=curves(read_lines(turn.training / "metrics.jsonl")),
             learned=self._learned(turn.curate.get("data"), turn.folder),
             too_long=self._too_long(turn.training),
+            data=read_object(turn.training / "data.json"),
             base=self._maker_link(turn.train.get("base"), turn.folder),
             flips=flips,
             samples=samples,
