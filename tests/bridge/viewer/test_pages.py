@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -155,6 +157,15 @@ def test_failures_are_grouped_without_values(bench_home: Path) -> None:
     found = parse(client().get("/failures").text).all("span")
     groups = {one.text for one in found if one.attributes.get("class") == "what"}
     assert {"new in mail", "deal …: stage is …"} <= groups
+
+
+def test_a_damaged_grade_hides_no_failure(bench_home: Path) -> None:
+    folder, (first, _) = record([(planned(one), Episode((), 0.5, assertion=f"goal {one}")) for one in "ab"])
+    with closing(sqlite3.connect(folder.path / "grades.db")) as db, db:
+        db.execute("UPDATE grades SET assertions = '{' WHERE episode = ?", [first])
+    found = parse(client().get("/failures").text).all("span")
+    groups = {one.text for one in found if one.attributes.get("class") == "what"}
+    assert groups == {"it made no call", "goal b", "its grade cannot be read"}
 
 
 def test_a_large_grid_has_pages(bench_home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

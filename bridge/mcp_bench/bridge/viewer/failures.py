@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -20,6 +20,7 @@ KINDS = {
     "calls": "What it did",
     "objective": "Objectives that were not met",
     "guardrail": "Guardrails that broke",
+    "damaged": "Damaged",
 }
 _ID = re.compile(r"\{.*\}|\b\w*\d[\w-]*\b|'[^']*'|\"[^\"]*\"")
 _REST = re.compile(r"(?: \([^()]*…\))?: …$")
@@ -43,7 +44,7 @@ def groups(library: Library, paths: Sequence[Path]) -> list[tuple[str, list[Grou
             episodes = [one for one in library.episodes(path) if finished(one) and not one.strict]
             with RunReader(path) as reader:
                 for episode in episodes:
-                    for kind, what in dict.fromkeys(_reasons(reader, episode)):
+                    for kind, what in _reasons_or_damage(reader, episode):
                         found.setdefault((kind, what), Group(kind, what)).episodes.append(episode)
         except StorageError:
             continue
@@ -53,6 +54,13 @@ def groups(library: Library, paths: Sequence[Path]) -> list[tuple[str, list[Grou
         for kind, title in KINDS.items()
         if (own := [group for group in by_size if group.kind == kind])
     ]
+
+
+def _reasons_or_damage(reader: RunReader, episode: StoredEpisode) -> Iterable[tuple[str, str]]:
+    try:
+        return dict.fromkeys(_reasons(reader, episode))
+    except StorageError:
+        return [("damaged", "its grade cannot be read")]
 
 
 def _reasons(reader: RunReader, episode: StoredEpisode) -> Iterator[tuple[str, str]]:
