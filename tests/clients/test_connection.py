@@ -116,3 +116,13 @@ def test_a_server_that_dies_in_a_call_is_a_clean_failure(desk: Any) -> None:
     ((kind, detail),) = result.errors
     assert kind == "mcp" and "leave" in detail
     assert "Traceback" not in result.stderr
+
+
+def test_a_server_on_http_that_dies_in_a_call_is_one_too(desk: Any, http_port: int) -> None:
+    entry = {"type": "http", "url": f"http://127.0.0.1:{http_port}/mcp"}
+    calls = json.dumps({"calls": [{"name": "leave"}]})
+    result = desk.run("oracle", stdin=calls, config=desk.configure({"desk": entry}))
+    ((kind, detail),) = result.errors
+    assert (result.code, kind) == (1, "mcp")
+    assert detail.startswith("MCP server 'desk': the connection was lost: ")
+    assert "Traceback" not in result.stderr

@@ -18,7 +18,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
 
 from mcp_bench.clients.config import HttpEntry, SocketEntry, StdioEntry
-from mcp_bench.clients.events import ClientError
+from mcp_bench.clients.events import ClientError, leaves
 
 Entry = StdioEntry | HttpEntry | SocketEntry
 Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
@@ -74,7 +74,7 @@ async def connect(entry: Entry, seconds: float) -> AsyncIterator[Connection]:
     """Connect, negotiate, and list the tools, all within `seconds`.
 
     Raises:
-        ClientError: the server cannot be started or reached, or does not speak MCP.
+        ClientError: the server cannot be started or reached, does not speak MCP, or was lost over HTTP.
     """
     connected = False
     try:
@@ -85,9 +85,13 @@ async def connect(entry: Entry, seconds: float) -> AsyncIterator[Connection]:
                 limit.deadline, connected = math.inf, True
                 yield Connection(client, tools)
     except Exception as error:
-        if connected:
+        if not connected:
+            reason = _reason(error, seconds)
+        elif lost := next((one for one in leaves(error) if isinstance(one, httpx2.HTTPError)), None):
+            reason = f"the connection was lost: {_words(lost)}"
+        else:
             raise
-        raise ClientError("mcp", f"MCP server {entry.name!r}: {_reason(error, seconds)}") from error
+        raise ClientError("mcp", f"MCP server {entry.name!r}: {reason}") from error
 
 
 async def _client(entry: Entry, stack: AsyncExitStack) -> Client:
@@ -170,8 +174,11 @@ def _block_text(block: types.ContentBlock) -> str:
 
 
 def _reason(error: BaseException, seconds: float) -> str:
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
+    error = next(leaves(error))
     if isinstance(error, TimeoutError):
         return f"no answer within {seconds:g} seconds"
-    return f"cannot connect: {error or type(error).__name__}"
+    return f"cannot connect: {_words(error)}"
+
+
+def _words(error: BaseException) -> str:
+    return str(error) or type(error).__name__

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -33,6 +33,15 @@ class ClientError(Exception):
         super().__init__(detail)
         self.kind: ErrorKind = kind
         self.detail = detail
+
+
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, or the errors inside a task group's exception group."""
+    if isinstance(error, BaseExceptionGroup):
+        for inner in error.exceptions:
+            yield from leaves(inner)
+    else:
+        yield error
 
 
 @dataclass(frozen=True)

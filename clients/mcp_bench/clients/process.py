@@ -8,13 +8,13 @@ from __future__ import annotations
 import argparse
 import logging
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import NoReturn
 
 import anyio
 
-from mcp_bench.clients.events import ClientError, say_error
+from mcp_bench.clients.events import ClientError, leaves, say_error
 
 
 def parser(name: str, description: str) -> argparse.ArgumentParser:
@@ -89,19 +89,10 @@ async def finished(client: Callable[[], Awaitable[None]], complain: Callable[[st
     try:
         await client()
     except BaseException as error:
-        failure = next(client_errors(error), None)
+        failure = next((one for one in leaves(error) if isinstance(one, ClientError)), None)
         if failure is None:
             raise
         say_error(failure.kind, failure.detail)
         complain(f"Error: {failure.detail}\n")
         return 2 if failure.kind == "usage" else 1
     return 0
-
-
-def client_errors(error: BaseException) -> Iterator[ClientError]:
-    """Yield the ClientErrors in an error, also those inside a task group's exception group."""
-    if isinstance(error, ClientError):
-        yield error
-    elif isinstance(error, BaseExceptionGroup):
-        for inner in error.exceptions:
-            yield from client_errors(inner)
