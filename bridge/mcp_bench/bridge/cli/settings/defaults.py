@@ -9,6 +9,7 @@ the tasks, how many at a time. All else (programs, addresses, files, isolation, 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -230,7 +231,8 @@ class _Table:
         if not self.file.own and name not in PROJECT_OPTIONS:
             return self._text(key, f"{REFUSED}, which may be somebody else's. {self._own()}")
         if wanted := _expected(options[name], value):
-            return self._text(key, f"is {_shown(value)}, and should be {wanted}")
+            written = json.dumps(value, ensure_ascii=False, default=str)  # with quotes: "3" is no number
+            return self._text(key, f"is {_shown(written)}, and should be {wanted}")
         several = value if isinstance(value, list) else [value]
         if not self.file.own and any(isinstance(one, str) and one.startswith("-") for one in several):
             return self._text(key, f"is {_shown(value)}: a program could read the dash as an option's")
