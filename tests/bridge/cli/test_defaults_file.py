@@ -217,6 +217,7 @@ def test_a_variable_names_another_file_or_none(project, here: Path, monkeypatch)
         ('[record]\ntask = "colours"\n', '[record] task is "colours", and should be a list'),
         ("[record]\nmodel = []\n", "[record] model is [], and should be a string"),
         ('[record]\nresume = "run_1"\n', "resume is no default, because --resume asks"),
+        ("[record]\nconfig-schema = true\n", "config-schema is no default, because --config-schema asks"),
         ('[record]\nserver = "sh -c id"\n', "server is no default, because --server asks"),
         ("[record\n", "is not valid TOML"),
         ('[record]\nmodel = "--dangerously-skip-permissions"\n', "could read the dash"),

@@ -56,6 +56,7 @@ REQUESTS = frozenset(
     {
         "accept",
         "config",
+        "config-schema",
         "dry-run",
         "force",
         "help",
