@@ -21,6 +21,11 @@ def result(number: int, text: str, *, name: str = "find", failed: bool = True) -
         ("amount must be at most 250,\n not 300.50", "amount must be at most …, not …"),
         ("ada@example.com is unknown", "… is unknown"),
         ("missing argument 'name'", "missing argument 'name'"),
+        (
+            '{"error": {"code": "not_found", "message": "No record with id \'ct_81f2\'.", "at": 7, "of": ["a1"]}}',
+            '{"error": {"code": "not_found", "message": "No record with id ….", "at": "…", "of": ["…"]}}',
+        ),
+        ('{"error": "no JSON', '{…: "no JSON'),
     ],
 )
 def test_what_belongs_to_one_call_is_left_out(text: str, expected: str) -> None:
@@ -47,5 +52,8 @@ def test_an_error_is_repeated_if_its_tool_failed_so_before() -> None:
         result(4, "Found.", failed=False),
         result(5, "Bad call."),
         result(6, "There is no contact 'c3'."),
+        result(7, '{"error": {"code": "not_found", "message": "There is no contact \'a1\'."}}'),
+        result(8, '{"error": {"code": "conflict", "message": "The contact \'a1\' is archived."}}'),
+        result(9, '{"error": {"code": "not_found", "message": "There is no contact \'b2\'."}}'),
     ]
-    assert repeated_errors(messages) == {"c3", "c6"}
+    assert repeated_errors(messages) == {"c3", "c6", "c9"}

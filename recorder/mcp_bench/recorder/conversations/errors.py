@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Any
 
 from mcp_bench.recorder.trajectory import Message
 
@@ -26,7 +29,20 @@ def general(text: str, keep: Collection[str] = ()) -> str:
     def replaced(found: re.Match[str]) -> str:
         return found[0] if found[0].strip("'\"") in keep else "…"
 
-    return PARTS.sub(replaced, " ".join(text[:READ].split()))[:MOST]
+    def words(text: str) -> str:
+        return PARTS.sub(replaced, " ".join(text[:READ].split()))
+
+    def inside(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {words(key[:MOST]): inside(one) for key, one in value.items()}
+        if isinstance(value, list):
+            return [inside(one) for one in value]
+        return words(value[:MOST] if isinstance(value, str) else json.dumps(value))
+
+    if text.lstrip().startswith(("{", "[")):  # JSON has quotes around everything
+        with suppress(ValueError, RecursionError):
+            return json.dumps(inside(json.loads(text)), ensure_ascii=False)[:MOST]
+    return words(text)[:MOST]
 
 
 def repeated_errors(messages: Sequence[Message]) -> set[str]:
