@@ -348,6 +348,22 @@ def test_the_first_prompt_is_held_until_the_file_is_there(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    "opened", [None, [], {}, {"sessionId": "s", "configOptions": [1]}, {"sessionId": "s", "models": [1]}]
+)
+def test_a_session_of_another_form_is_named(tmp_path: Path, opened: object) -> None:
+    script = f"""if True:
+        import json, sys
+        for line in sys.stdin:
+            asked = json.loads(line)
+            result = {opened!r} if asked["method"] == "session/new" else {{}}
+            print(json.dumps({{"jsonrpc": "2.0", "id": asked["id"], "result": result}}), flush=True)"""
+    plan = {"command": [sys.executable, "-c", script], "model": "m", "choices": {"effort": "low"}}
+    event = client(tmp_path, plan)[-1]
+    assert (event["type"], event["kind"]) == ("error", "usage")
+    assert event["detail"].startswith("the agent's session is not as ACP describes it: ")
+
+
+@pytest.mark.parametrize(
     ("plan", "words"),
     [
         ({}, "command"),

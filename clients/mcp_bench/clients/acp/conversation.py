@@ -103,10 +103,15 @@ async def begin(agent: Connection, process: Process, plan: Plan) -> str:
     """Open a session, wait until its servers are ready, and return its id.
 
     Raises:
-        ClientError: it took too long, or the agent ended.
+        ClientError: it took too long, or the agent ended, or answered in another form than the protocol's.
     """
     with anyio.move_on_after(plan.wait) as limit:
-        session = await open_session(agent, plan)
+        try:
+            session = await open_session(agent, plan)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise ClientError(
+                "usage", f"the agent's session is not as ACP describes it: {error!r}"
+            ) from error
         if plan.ready is not None:
             while not Path(plan.ready).exists():  # noqa: ASYNC240  (another process makes it)
                 if process.returncode is not None:
