@@ -254,6 +254,11 @@ def test_chat_gets_four_variables_and_no_more(request_for: Callable[..., LaunchR
         (Chat(), {"model": "m", "base_url": "u", "options": {"max_steps": "0"}}, "max_steps=0"),
         (Chat(), {"model": "m", "base_url": "u", "options": {"temperature": "hot"}}, "temperature=hot"),
         (Chat(), {"model": "m", "base_url": "u", "options": {"provider": "x"}}, "openai, anthropic"),
+        (
+            Chat(),
+            {"model": "m", "environ": {"OPENAI_API_KEY": "k"}, "options": {"provider": "anthropic"}},
+            "knows no model endpoint: name one with --base-url, or set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL",
+        ),
         (Oracle(), {"reference": b"{}", "options": {"drop": "2"}}, "drop=2: should be between 0 and 1"),
         (Oracle(), {"reference": b"{}", "options": {"drop_answer": "maybe"}}, "true or false"),
         (Chat(), {"model": "m", "base_url": "http://x", "options": {"temperature": "nan"}}, "be a number"),

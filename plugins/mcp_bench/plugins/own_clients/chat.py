@@ -93,11 +93,6 @@ class Chat(own_client.OwnClient):
         if request.model is None:
             raise WrongUseError(f"agent {self.name!r} has no model of its own: name one with --model")
         env = {name: request.environ[name] for name in PASSED_ON if request.environ.get(name)}
-        if not env and request.base_url is None:
-            raise WrongUseError(
-                f"agent {self.name!r} knows no model endpoint: name one with --base-url, or set"
-                " OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL"
-            )
         flags = [f"--model={request.model}", *self.extra]
         options = dict(request.options)
         if request.system:
@@ -108,6 +103,13 @@ class Chat(own_client.OwnClient):
         flags += own_client.flags(replace(request, options=options), self.parsers)
         flags += [f"--session={request.home / SESSION}"] if request.resumable else []
         api = provider(request.options, env)
+        if request.base_url is None and not self.variables(request.options, request.environ):
+            named = request.options.get("provider", "").upper()
+            *names, last = (name for name in PASSED_ON if name.startswith(named))
+            raise WrongUseError(
+                f"agent {self.name!r} knows no model endpoint: name one with --base-url, or set"
+                f" {', '.join(names)} or {last}"
+            )
         if "thinking" in options and api != "anthropic":
             raise WrongUseError(
                 "agent option thinking: only the Anthropic API has it; add provider=anthropic"
