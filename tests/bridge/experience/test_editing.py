@@ -144,6 +144,16 @@ def test_what_would_break_it_is_refused(
     assert texts_of(tmp_path / "mine") == {"INSTRUCTIONS.md": "a a"}
 
 
+@pytest.mark.parametrize("tool", ["files", "read_file", "write_file", "edit_file", "delete_file"])
+def test_a_folder_that_is_no_harness_is_named(world: EditingExperience, tmp_path: Path, tool: str) -> None:
+    write_texts(tmp_path / "mine", {"INSTRUCTIONS.md": "a"})
+    (tmp_path / "mine" / "README.md").write_text("mine")
+    arguments = {"write_file": {"text": "b"}, "edit_file": {"old": "a", "new": "b"}}.get(tool, {})
+    place = {} if tool == "files" else {"path": "INSTRUCTIONS.md"}
+    said = called(world, tool, **place, **arguments)
+    assert said.startswith("refused: The folder has no harness that can be edited: mine/README.md is no part")
+
+
 def test_what_a_stopped_call_left_is_replaced(tmp_path: Path) -> None:
     """It can be malformed: here a skill without its SKILL.md. Files of no harness stay."""
     (tmp_path / "skills" / "b").mkdir(parents=True)

@@ -83,7 +83,10 @@ class EditingExperience(Experience):
         return self._change(kept)
 
     def _texts(self) -> dict[str, str]:
-        return texts_of(self._folder)
+        try:
+            return texts_of(self._folder)
+        except WrongUseError as error:  # somebody else changed it
+            raise RefusedError(f"The folder has no harness that can be edited: {error}") from error
 
     def _text(self, path: str) -> str:
         found = self._texts()
