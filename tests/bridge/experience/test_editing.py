@@ -24,6 +24,7 @@ from mcp_bench.bridge.experience.editing import (
 from mcp_bench.bridge.experience.serve import ManyReaders
 from mcp_bench.bridge.harness.folder import texts_of
 from mcp_bench.bridge.viewer.recordings import Library
+from mcp_bench.recorder.trajectory import Message
 from mcp_bench.servers.errors import BenchError
 from tests.support.recorded import Episode, planned, record
 
@@ -78,6 +79,16 @@ def test_an_episode_whose_agent_looked_for_its_grade_is_not_shown(
     )
     assert shown.id not in called(world, "episodes")
     assert called(world, "episode", id=shown.id) == f"refused: There is no episode {shown.id!r}."
+
+
+@pytest.mark.usefixtures("bench_home")
+def test_reasoning_that_is_found_is_shown(world: EditingExperience) -> None:
+    said = Message(role="assistant", content="Sent.", reasoning="The cheapest courier suffices.")
+    _, [episode] = record([(planned("t"), Episode(transcript=[said]))])
+    found = called(world, "search", words="courier")
+    number = found.partition("message ")[2].partition(" ")[0]
+    _, _, message = called(world, "episode", id=episode).partition(f"[{number}] ")
+    assert "The cheapest courier suffices." in message.partition("\n\n")[0]
 
 
 @pytest.mark.anyio

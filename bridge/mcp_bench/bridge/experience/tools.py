@@ -374,6 +374,8 @@ def _said(number: int, turn: int, message: Message, effects: Mapping[str, str]) 
     failed = " (error)" if message.is_error else ""
     of_turn = f", turn {turn}" if message.role == "assistant" else ""
     yield f"[{number}] {message.role}{f' {message.name}' if message.name else ''}{of_turn}{failed}"
+    if message.reasoning:
+        yield _cut(f"(reasoning) {message.reasoning}")
     if message.content:
         yield _cut(message.content)
     for call in message.tool_calls:
