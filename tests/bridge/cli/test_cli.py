@@ -207,3 +207,12 @@ def test_sigterm_while_an_agent_is_asked_for_its_version(bench, tmp_path: Path) 
             process.communicate(timeout=120)
         assert process.returncode != 0
     assert not (bench.home / "runs").exists()
+
+
+@pytest.mark.parametrize("words", ["doctor noop --timeout nan", "layers --remove --unused-for nan"])
+@pytest.mark.usefixtures("bench_home")
+def test_nan_is_no_time(words: str) -> None:
+    """It passes every range: each check of doctor had no answer within nan seconds."""
+    result = CliRunner().invoke(root, words.split())
+    assert result.exit_code == 2
+    assert "nan is not a finite number" in result.output

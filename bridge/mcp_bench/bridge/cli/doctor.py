@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from mcp_bench.recorder.cli.options import finite
+
 if TYPE_CHECKING:
     from mcp_bench.bridge.doctor.diagnosis import Diagnosis
 
@@ -33,6 +35,7 @@ COLOURS = {"ok": "green", "info": "cyan", "hint": "yellow", "unset": "yellow", "
     type=click.FloatRange(min=0, min_open=True, max=3600),
     metavar="SECONDS",
     default=60.0,
+    callback=finite,
     show_default=True,
     help="Time limit for all checks together.",
 )

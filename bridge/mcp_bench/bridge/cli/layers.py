@@ -7,6 +7,8 @@ import sys
 
 import click
 
+from mcp_bench.recorder.cli.options import finite
+
 EPILOG = """\b
 Examples:
   mcp-bench layers
@@ -22,6 +24,7 @@ Examples:
     "days",
     type=click.FloatRange(min=0),
     metavar="DAYS",
+    callback=finite,
     help="With --remove: only those that were not used for so many days.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
