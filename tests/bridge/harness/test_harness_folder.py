@@ -79,6 +79,10 @@ WRONG = {
         {"agents.yaml": "chat: {provider: anthropic}"},
         "provider belongs on the command line",
     ),
+    "a mode that asks nobody": (
+        {"agents.yaml": "acp: {mode: bypassPermissions}"},
+        "mode belongs on the command line",
+    ),
     "an endless number": ({"agents.yaml": f"chat: {{temperature: 0x{'f' * 5000}}}"}, "a number is too long"),
     "a task that is no word": ({"recall/a.md": "---\ntask: [t]\n---\nsolved"}, "is no word"),
     "an option without a value": (

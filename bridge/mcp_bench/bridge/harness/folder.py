@@ -37,9 +37,9 @@ NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 """Of a skill (https://agentskills.io/specification)."""
 FOLDER_NAME = re.compile(r"[\w.-]+")
 """Reports name a harness among other words."""
-OF_OPERATOR = ("command", "file", "login", "login_method", "provider")
-"""Agent options that choose what is started, lent, or sent to an endpoint: a provider's key. An agent may
-have written the harness, so they belong on the command line."""
+OF_OPERATOR = ("command", "file", "login", "login_method", "mode", "provider")
+"""Agent options that choose what is started, lent, sent to an endpoint (a provider's key), or done without
+asking (a mode). An agent may have written the harness, so they belong on the command line."""
 MOST_NAME, MOST_DESCRIPTION = 64, 1024
 INSTRUCTIONS, TOOLS, AGENTS, SKILL = "INSTRUCTIONS.md", "tools.yaml", "agents.yaml", "SKILL.md"
 KNOWN = (INSTRUCTIONS, TOOLS, AGENTS, "memory", "skills", "recall")
