@@ -24,6 +24,7 @@ from mcp_bench.trainer.loop.report import sections
 from mcp_bench.trainer.loop.settings import LoopSettings
 from mcp_bench.trainer.loop.turns import run_loop
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.commands import StepFailedError
 from mcp_bench.trainer.trial.recipe import trial_recipe
 from mcp_bench.trainer.trial.scores import scores_by_group
 from tests.support.bench_commands import Bench
@@ -132,6 +133,34 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
         assert isinstance(result.exception, WrongUseError)
         assert reason in str(result.exception)
         assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--timout=300", "No such option '--timout'"),
+        ("--agent-option=drop=0.5", "no option 'drop'"),  # the teacher has it, the models' client has not
+    ],
+)
+def test_options_of_record_are_checked_first(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str, said: str
+) -> None:
+    few = [
+        "--recipe",
+        "tiny-cpu",
+        "--train",
+        "1",
+        "--dev",
+        "1",
+        "--test",
+        "0",
+        "--out",
+        str(tmp_path / "loop"),
+    ]
+    result = CliRunner().invoke(loop, [*few, "--", option])
+    assert isinstance(result.exception, StepFailedError)
+    assert said in capfd.readouterr().err
+    assert not (tmp_path / "loop").exists()
 
 
 def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from mcp_bench.trainer.rl.collect import isolation, variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError
 from mcp_bench.trainer.rl.start import check_learning
+from mcp_bench.trainer.trial.commands import StepFailedError
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -63,6 +64,16 @@ def test_options_that_a_run_chooses_itself(tmp_path: Path) -> None:
         _train(*asked, "--", "--seed=3")
     with pytest.raises(WrongUseError, match="--judge-model after -- needs --judge-base-url URL"):
         _train(*asked, "--", "--judge-model", "m")
+    assert not (tmp_path / "run").exists()
+
+
+def test_options_of_record_are_checked_first(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    asked = ["rl", "tiny-cpu-grpo", "--start", start, "--tasks", 1, "--out", tmp_path / "run"]
+    with pytest.raises(StepFailedError):
+        _train(*asked, "--", "--agent-option", "max_step=3")
+    assert "no option 'max_step'" in capfd.readouterr().err
     assert not (tmp_path / "run").exists()
 
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 from mcp_bench.bridge.experience.editing import write_texts
@@ -27,7 +25,7 @@ from mcp_bench.trainer.improve.proposals import feedback_options, store_candidat
 from mcp_bench.trainer.improve.recordings import agent_arguments
 from mcp_bench.trainer.improve.settings import ImproveSettings
 from mcp_bench.trainer.recipe import load_recipe
-from mcp_bench.trainer.trial.commands import run
+from mcp_bench.trainer.trial.dry_run import answering, dry_run
 from mcp_bench.trainer.trial.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
 from mcp_bench.trainer.trial.recordings import RAY, refuse_own
@@ -207,7 +205,7 @@ def _check_feedback(settings: ImproveSettings) -> None:
     agent = agent_arguments(settings.feedback_agent, settings.feedback_model, settings.feedback_base_url)
     options = feedback_options(settings)
     options += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd else []
-    run(["record", *agent, *options, "--server", "true", "--prompt", "x", "--dry-run", "--json"])
+    dry_run([*agent, *options, "--server", "true", "--prompt", "x"])
 
 
 def _dry_run(settings: ImproveSettings, harness: Path | None) -> None:
@@ -217,22 +215,7 @@ def _dry_run(settings: ImproveSettings, harness: Path | None) -> None:
     more += ["--max-cost", f"{settings.budget.usd}"] if settings.budget.usd and not settings.trainable else []
     ids = [*settings.train, *settings.dev, *settings.confirm, *settings.test]
     chosen = tasks(settings.benchmark, ids, settings.jobs)
-    with _answering() if settings.trainable else nullcontext(settings.base_url) as url:
+    with answering(LOOPBACK) if settings.trainable else nullcontext() as root:
+        url = f"{root}/v1" if root else settings.base_url
         agent = agent_arguments(settings.agent, "x" if settings.trainable else settings.model, url)
-        run(["record", *agent, *chosen, *more, *settings.record_options, "--dry-run", "--json"])
-
-
-@contextmanager
-def _answering() -> Iterator[str]:
-    """Yield an address of this machine where something answers, in place of a model that is served later."""
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with ThreadingHTTPServer((LOOPBACK, 0), Handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://{LOOPBACK}:{server.server_port}/v1"
-        finally:
-            server.shutdown()
+        dry_run([*agent, *chosen, *more, *settings.record_options])

@@ -13,8 +13,11 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.loop.settings import ONLINE, PAIRS, LoopSettings
+from mcp_bench.trainer.loop.steps import teacher_arguments
 from mcp_bench.trainer.preference.train import check_recipe
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.trial.dry_run import answering, dry_run
+from mcp_bench.trainer.trial.measuring import tasks
 from mcp_bench.trainer.trial.recipe import as_measured, trial_recipe
 from mcp_bench.trainer.trial.recordings import refuse_own
 from mcp_bench.trainer.trial.tasks import SPLITS, as_given, stored_name, task_ids
@@ -34,6 +37,7 @@ def begin(
     Raises:
         WrongUseError: the recipe or a choice cannot be used, or the folder is not empty.
         UnknownNameError: the benchmark or a task is unknown.
+        StepFailedError: `mcp-bench record` refuses its options.
     """
     refuse_used(out)
     settings = check(LoopSettings, {**choices, "recipe": recipe, **as_given(choices)})
@@ -52,8 +56,9 @@ def begin(
                 f"--algorithm {settings.algorithm} goes on from a whole model: use a recipe without lora"
             )
     text = trial_recipe(recipe, overrides)
-    tasks: dict[str, Any] = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
-    settings = replace(settings, benchmark=stored_name(settings.benchmark), **tasks)
+    named: dict[str, Any] = {split: task_ids(settings.benchmark, split, choices[split]) for split in SPLITS}
+    settings = replace(settings, benchmark=stored_name(settings.benchmark), **named)
+    _check_record_options(settings)
     folder = LoopFolder(new_folder(out, "loops"))
     folder.recipe.write_text(text, encoding="utf-8")
     folder.make(settings)
@@ -71,3 +76,14 @@ def _check_teacher(settings: LoopSettings) -> None:
         load_agent(settings.teacher, options, settings.teacher_model)
     except WrongUseError as error:
         raise WrongUseError(f"--teacher: {error}") from error
+
+
+def _check_record_options(settings: LoopSettings) -> None:
+    """Check the options of `record`, which cannot be changed later: for the teacher, and for a model."""
+    if not settings.record_options:
+        return
+    more = settings.record_options
+    dry_run([*teacher_arguments(settings), *tasks(settings.benchmark, settings.train, settings.jobs), *more])
+    with answering(settings.host) as root:
+        model = ["--agent", "chat", "--base-url", f"{root}/v1", "--model", "x"]
+        dry_run([*model, *tasks(settings.benchmark, settings.dev, settings.jobs), *more])

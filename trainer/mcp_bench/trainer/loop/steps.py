@@ -22,6 +22,13 @@ from mcp_bench.trainer.trial.recordings import record
 from mcp_bench.trainer.trial.scores import MEASURED, flips, scores, scores_by_group
 
 
+def teacher_arguments(settings: LoopSettings) -> list[str]:
+    """Return the arguments of `mcp-bench record` that select the teacher."""
+    model = ["--model", settings.teacher_model] if settings.teacher_model else []
+    options = [word for one in settings.teacher_options for word in ("--agent-option", one)]
+    return ["--agent", settings.teacher, *model, *options]
+
+
 class Steps:
     """The steps of a loop's turns."""
 
@@ -31,9 +38,7 @@ class Steps:
 
     def teach(self, turn: int) -> Outcome:
         """Record the teacher on the training tasks."""
-        model = ["--model", self.settings.teacher_model] if self.settings.teacher_model else []
-        options = [word for one in self.settings.teacher_options for word in ("--agent-option", one)]
-        arguments = ["--agent", self.settings.teacher, *model, *options, *self._tasks(self.settings.train)]
+        arguments = [*teacher_arguments(self.settings), *self._tasks(self.settings.train)]
         return {"run": record(self.folder.turn(turn) / "teach.begun", arguments)}
 
     def attempt(self, turn: int, model: Path) -> Outcome:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.recorder.option_fields import check_seed
 from mcp_bench.servers.errors import WrongUseError
@@ -16,12 +17,15 @@ from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.methods import Algorithm
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
 from mcp_bench.trainer.refusals import learning_refusals, refuse
-from mcp_bench.trainer.rl.collect import variables
+from mcp_bench.trainer.rl.collect import isolation, variables
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.settings import check_used
 from mcp_bench.trainer.rl.together import check_device
 from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
 from mcp_bench.trainer.serving.engines import find_engine
+from mcp_bench.trainer.trial.commands import with_variables
+from mcp_bench.trainer.trial.dry_run import answering, dry_run
+from mcp_bench.trainer.trial.measuring import LOOPBACK, tasks
 from mcp_bench.trainer.trial.recordings import given, refuse_own
 from mcp_bench.trainer.trial.tasks import check_named, stored_name, task_ids
 
@@ -41,6 +45,7 @@ def begin(
     Raises:
         WrongUseError: something cannot be used, or the folder is not empty.
         UnknownNameError: the recipe, the benchmark or a task is unknown.
+        StepFailedError: `mcp-bench record` refuses its options.
     """
     _, loaded = load_recipe(recipe, overrides)
     check_learning(loaded, choices["algorithm"], choices.get("record_options", ()))
@@ -64,9 +69,25 @@ def begin(
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
     settings = check(RunSettings, {**choices, **named, "start": str(folder.absolute()), "teacher": teacher})
+    _check_record_options(settings)
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made
+
+
+def _check_record_options(settings: RunSettings) -> None:
+    """Let `record` check its options now: they cannot be changed later.
+
+    Raises:
+        StepFailedError: it refuses them; it has said why.
+    """
+    if not settings.record_options:
+        return
+    keep_role_keys(os.environ)
+    with answering(LOOPBACK) as root, with_variables(variables(settings.agent, root)):
+        chosen = tasks(settings.benchmark, settings.tasks, settings.jobs)
+        alone = isolation(settings.agent, settings.record_options, os.environ)
+        dry_run(["--agent", settings.agent, "--model", "x", *chosen, *settings.record_options, *alone])
 
 
 def check_learning(recipe: Recipe, algorithm: Algorithm, record_options: Sequence[str]) -> None:

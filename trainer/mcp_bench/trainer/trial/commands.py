@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -123,6 +123,21 @@ def interrupt_later() -> Iterator[list[int]]:
         yield got
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def with_variables(values: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for the commands that are started meanwhile."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def export(out: Path, arguments: Sequence[str]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.serving import serve
 from mcp_bench.trainer.serving.server import claim_port
 from mcp_bench.trainer.serving_defaults import CLIENT_KEY
+from mcp_bench.trainer.trial.commands import with_variables
 from mcp_bench.trainer.trial.settings import TrialSettings
 
 LOOPBACK = "127.0.0.1"
@@ -73,23 +74,10 @@ def served(
         most = settings.max_tokens
         option = ["--agent-option", f"max_tokens={most}"] if most else []
         keep_role_keys(os.environ)
-        with _variable(CLIENT_KEY, server.key):  # a command line would show it
+        with with_variables({CLIENT_KEY: server.key}):  # a command line would show it
             named = ["--agent", "chat", "--base-url", server.base_url, "--model", name, *option]
             yield Endpoint(named, server.check)
         server.check()
-
-
-@contextmanager
-def _variable(name: str, value: str) -> Iterator[None]:
-    """Set a variable for the commands that are started meanwhile."""
-    before = os.environ.get(name)
-    os.environ[name] = value
-    try:
-        yield
-    finally:
-        del os.environ[name]
-        if before is not None:
-            os.environ[name] = before
 
 
 def _port(file: Path, host: str) -> int:
