@@ -13,6 +13,7 @@ import pytest
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.loop import training
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
@@ -166,6 +167,13 @@ def test_recording_options_reach_a_run_and_its_resumption(
     (steps.folder.turn(1) / "teach.begun").write_text(json.dumps({"before": []}))
     assert steps.teach(1)["run"] == taught
     assert f"$ mcp-bench record --resume {taught} --jobs 2 --ray --json" in capfd.readouterr().err
+
+
+def test_a_command_that_resumes_can_be_pasted(tmp_path: Path) -> None:
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 1}
+    folder, _ = begin("tiny-cpu", (), tmp_path / "my loop", choices)
+    with pytest.raises(WrongUseError, match=f"mcp-bench loop --resume '{tmp_path}/my loop'$"):
+        folder.history()
 
 
 @pytest.mark.parametrize("written", ["--user-base-url {}", "--user-base-url={}"])

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from shlex import quote
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -85,7 +86,9 @@ def refuse_used(out: Path | None) -> None:
     """
     if out is not None and out.is_dir() and any(out.iterdir()):
         path = out.absolute()
-        raise WrongUseError(f"{path} is not empty: resume with --resume {path}, or choose another folder")
+        raise WrongUseError(
+            f"{path} is not empty: resume with --resume {quote(str(path))}, or choose another folder"
+        )
 
 
 def store_settings(path: Path, settings: object) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -67,7 +68,7 @@ def ablate(
     try:
         found = run(folder, settings, lambda line: click.echo(line, err=True))
     except BaseException:
-        click.echo(f"Resume with: mcp-bench ablate --resume {folder}", err=True)
+        click.echo(f"Resume with: mcp-bench ablate --resume {quote(str(folder))}", err=True)
         raise
     if as_json:
         click.echo(json.dumps(found))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import fields
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -162,7 +163,7 @@ def improve(
                 settings = begun(folder, changed)
                 run_improve(place, settings, lambda line: click.echo(sanitize_line(line), err=True))
         except BaseException:
-            click.echo(f"Go on with: mcp-bench improve {folder}", err=True)
+            click.echo(f"Go on with: mcp-bench improve {quote(str(folder))}", err=True)
             raise
     history = place.history()
     if html is not None:

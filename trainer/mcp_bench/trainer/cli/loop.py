@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -118,7 +119,7 @@ def loop(
     try:
         history = run_loop(folder, settings, lambda line: click.echo(line, err=True))
     except BaseException:
-        click.echo(f"Resume with: mcp-bench loop --resume {folder.path}", err=True)
+        click.echo(f"Resume with: mcp-bench loop --resume {quote(str(folder.path))}", err=True)
         raise
     if as_json:
         click.echo(json.dumps(history))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import click
@@ -69,7 +70,9 @@ def rft(ctx: click.Context, /, runs: tuple[str, ...], min_partial: float, best: 
     out: Path = (choices["out"] or new_folder(choices["recipe"])).absolute()  # `.` has no name
     data = out.with_name(f"{out.name}.jsonl")
     if data.exists() or (out.is_dir() and any(out.iterdir())):
-        raise WrongUseError(f"{out} or {data} exists: resume with --resume {out}, or choose another --out")
+        raise WrongUseError(
+            f"{out} or {data} exists: resume with --resume {quote(str(out))}, or choose another --out"
+        )
     make_folder(out.parent)
     named = [word for name in runs for word in ("--run", name)]
     try:

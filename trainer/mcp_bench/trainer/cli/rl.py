@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any, get_args
 
 import click
@@ -203,7 +204,7 @@ def _learn(
         return done
     except BaseException as error:
         if first and not isinstance(error, FruitlessError):
-            click.echo(f"Resume with: mcp-bench train rl --resume {folder.path}", err=True)
+            click.echo(f"Resume with: mcp-bench train rl --resume {quote(str(folder.path))}", err=True)
         raise
     finally:
         leave()

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -131,7 +132,7 @@ def _conclude(method: Method, folder: RunFolder, outcome: Outcome, as_json: bool
     if outcome.stopped:
         click.echo(
             f"Stopped after step {outcome.step} of {outcome.steps}. Resume with: mcp-bench train {method} "
-            f"--resume {folder.path}",
+            f"--resume {quote(str(folder.path))}",
             err=True,
         )
         return

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
+from shlex import quote
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.errors import WrongUseError
@@ -53,7 +54,8 @@ class LoopFolder:
         found = read_step(self.path / "history.json")
         if found is None:
             raise WrongUseError(
-                f"the loop in {self.path} has not finished. Resume with: mcp-bench loop --resume {self.path}"
+                f"the loop in {self.path} has not finished. Resume with: mcp-bench loop --resume "
+                f"{quote(str(self.path))}"
             )
         return found
 

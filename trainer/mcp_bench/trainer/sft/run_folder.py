@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator
 from hashlib import file_digest
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from mcp_bench.recorder.atomic_file import write_atomic
@@ -92,7 +93,8 @@ class RunFolder:
         content = json.loads(self.data.read_text())
         if (own := content.get("method", SFT)) != method:
             raise WrongUseError(
-                f"{self.path} has a run of `train {own}`: mcp-bench train {own} --resume {self.path}"
+                f"{self.path} has a run of `train {own}`: mcp-bench train {own} --resume "
+                f"{quote(str(self.path))}"
             )
         held_out = content.get("held_out", [])
         return recipe, content["tokenizer"], _unchanged(content["files"]), _unchanged(held_out)
