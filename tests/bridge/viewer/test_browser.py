@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -277,32 +276,6 @@ def test_static_pages_open_from_a_disk(
     assert problems == []
 
 
-def test_the_viewer_ends_with_its_signal(bench_home: Path) -> None:
-    process: subprocess.Popen[str] = Bench(bench_home).start("view", "--no-browser", "--port", "0")
-    assert process.stdout is not None
-    next(line for line in iter(process.stdout.readline, "") if "without a token" in line)
-    process.terminate()
-    process.communicate()
-    assert process.returncode == 0
-    assert not list(bench_home.glob("view-*.html"))
-
-
-def test_a_home_that_cannot_be_written_does_not_stop_the_viewer(tmp_path: Path) -> None:
-    (tmp_path / "home").write_text("")  # root, too, can write nothing below a file
-    with Bench(tmp_path / "home").start("view", "--no-browser", "--port", "0", warm=True) as process:
-        assert process.stdout is not None and process.stderr is not None
-        lines = iter(process.stdout.readline, "")
-        token, file = (
-            next((one for one in lines if word in one), "") for word in ("Token", "without a token")
-        )
-        assert f"none (cannot use {tmp_path}/home/http-token" in token, process.stderr.read()
-        opener = Path(file.partition(": ")[2].strip())
-        assert opener.stat().st_mode & 0o777 == 0o600
-        process.terminate()
-        process.communicate()
-    assert (process.returncode, opener.exists()) == (0, False)
-
-
 def test_the_task_and_its_score_stay_in_view(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
     folder, (episode,) = record([(planned("a"), Episode(ANSWERS, 0.5))])
     page = opened.page
@@ -363,6 +336,19 @@ def test_a_conversation_can_be_copied(opened: Viewer, bench_home: Path, expect_s
     page.get_by_role("button", name="user turns 3").click()
     expect(page.locator(".turn:visible")).to_have_count(3)
     assert opened.problems == []
+
+
+def test_an_error_is_not_copied(opened: Viewer, bench_home: Path, expect_soon: None) -> None:
+    path, _ = talked()
+    page = opened.page
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.goto(opened.url + path)
+    page.evaluate("navigator.clipboard.writeText('before')")
+    page.route("**/markdown", lambda route: route.abort())
+    page.locator(".menu summary").click()
+    page.locator(".menu").get_by_text("Conversation, as Markdown", exact=True).click()
+    expect(page.get_by_text("not copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == "before"
 
 
 def test_paper_has_what_is_folded_on_the_screen(opened: Viewer, bench_home: Path, expect_soon: None) -> None:

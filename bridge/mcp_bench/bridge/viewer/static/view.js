@@ -171,7 +171,8 @@ async function copyFrom(target) {
   target.closest(".menu")?.removeAttribute("open");
   if (target.dataset.copyText) return copy(target.dataset.copyText);
   if (target.dataset.copyAddress) return copy(location.origin + target.dataset.copyAddress);
-  return copy(await (await fetch(target.href)).text());
+  const answer = await fetch(target.href).catch(() => null);
+  return answer?.ok ? copy(await answer.text()) : say("not copied: no answer from the viewer");
 }
 
 // Live pages --------------------------------------------------------------------------------------
