@@ -75,6 +75,12 @@ def test_files_are_short_and_formatted(folder: str) -> None:
         assert "fmt: skip" not in text, file
 
 
+def test_files_of_tests_are_short() -> None:
+    for file in (ROOT / "tests").rglob("*.py"):
+        if "node_modules" not in file.parts:
+            assert file.read_text(encoding="utf-8").count("\n") <= 400, file
+
+
 def test_no_sandbox_knows_on_which_machine_it_is_started() -> None:
     sandbox = ROOT / "bridge" / "mcp_bench" / "bridge" / "sandbox"
     for file in {*sandbox.rglob("*.py")} - {*(sandbox / "runners").iterdir()}:

@@ -3,56 +3,16 @@
 from __future__ import annotations
 
 import json
-import shutil
-import subprocess
-from importlib.metadata import distribution
 from pathlib import Path
 
-import anyio
 import pytest
 
-from mcp_bench.bridge.sandbox.engine import engines
-from mcp_bench.bridge.sandbox.runners.episode_sandboxes import EpisodeSandboxes
-from mcp_bench.servers.contracts import Grade
-from mcp_bench.servers.grading_call import grade_world
 from mcp_bench.servers.swe.benchmark import BENCHMARK
 from mcp_bench.servers.swe.instance import SweError
-from mcp_bench.servers.swe.packages import IDENTITY, packages
-from tests.support.requirements import needs
+from mcp_bench.servers.swe.packages import packages
+from tests.support.machines.swe_task import INTO_GLOBALS, NEEDS, TEST_PATCH, add_test, commit, edit, played
 
-BWRAP = engines()["bwrap"]
-pytestmark = [
-    pytest.mark.system,
-    needs("bwrap", BWRAP.support().works, BWRAP.support().detail),
-    needs("git", shutil.which("git") is not None, "it is not on PATH"),
-]
-MODULE = "def double(number):\n    return number + number\n\n\ndef half(number):\n    return number * 2\n"
-TESTS = "from halves import double, half\n\n\ndef test_double():\n    assert double(2) == 4\n"
-HIDDEN = "\n\ndef test_half():\n    assert half(4) == 2\n"
-PATCH = """\
-diff --git a/src/halves.py b/src/halves.py
---- a/src/halves.py
-+++ b/src/halves.py
-@@ -3,4 +3,4 @@ def double(number):
-
-
- def half(number):
--    return number * 2
-+    return number / 2
-"""
-TEST_PATCH = """\
-diff --git a/tests/test_halves.py b/tests/test_halves.py
---- a/tests/test_halves.py
-+++ b/tests/test_halves.py
-@@ -3,3 +3,7 @@ from halves import double, half
-
- def test_double():
-     assert double(2) == 4
-+
-+
-+def test_half():
-+    assert half(4) == 2
-"""
+pytestmark = [pytest.mark.system, *NEEDS]
 FORGE = """
 import sys, _pytest.reports
 _pytest.reports.TestReport.outcome = property(lambda self: "passed", lambda self, value: None)
@@ -61,19 +21,6 @@ XFAIL = """
 def half(number):
     import pytest
     pytest.xfail("as expected")
-"""
-INTO_GLOBALS = """
-import sys
-frame = sys._getframe(1)
-while not frame.f_code.co_filename.endswith("test_halves.py"):
-    frame = frame.f_back
-frame.f_globals.update({names})
-"""
-"""The module writes into the globals of the test file that imports it."""
-REWRITE = """
-for name in ("test_halves.py", "test_more.py"):
-    with open("/testbed/tests/" + name, "w") as file:
-        file.write("def test_double(): pass\\ndef test_half(): pass\\ndef test_more(): pass\\n")
 """
 MEDDLE = r"""
 cat >conftest.py <<'X'
@@ -114,67 +61,6 @@ printf 'Metadata-Version: 2.1\nName: evil\nVersion: 1\n' | tee src/evil-1.dist-i
 """Files that no test imports. Each would write the report that is expected."""
 ODD = "printf x >$(printf 'odd\\377name'); truncate -s 11M large; echo x >secret; chmod 0 secret"
 """Files that cannot be read out, or are too long."""
-
-
-@pytest.fixture(scope="module")
-def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A layer with this environment's pytest."""
-    made = tmp_path_factory.mktemp("layer")
-    for name in ("pytest", "pluggy", "iniconfig", "packaging", "pygments"):
-        for file in distribution(name).files or ():
-            if file.suffix == ".py" and file.parts[0] != "..":
-                place = made / "opt" / "swe" / "lib" / file
-                place.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(str(file.locate()), place)
-    return made
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, layer: Path) -> Path:
-    """A tasks' folder with one task."""
-    clone = tmp_path / "repos" / "our__halves"
-    (clone / "src").mkdir(parents=True)
-    (clone / "tests").mkdir()
-    (clone / "src" / "halves.py").write_text(MODULE)
-    (clone / "tests" / "test_halves.py").write_text(TESTS)
-    commit(clone)
-    (tmp_path / "layer").symlink_to(layer)
-    line = {
-        "instance_id": "our__halves-1", "repo": "our/halves", "base_commit": "HEAD", "patch": PATCH,
-        "test_patch": TEST_PATCH, "problem_statement": "half(4) is 8.", "hints_text": "", "version": "1",
-        "FAIL_TO_PASS": '["tests/test_halves.py::test_half"]',
-        "PASS_TO_PASS": '["tests/test_halves.py::test_double"]',
-    }  # fmt: skip
-    (tmp_path / "tasks.jsonl").write_text(json.dumps(line) + "\n")
-    monkeypatch.setenv("MCP_BENCH_SWE", str(tmp_path))
-    return tmp_path
-
-
-def commit(clone: Path) -> None:
-    for words in (["init", "-q"], ["add", "-A"], ["commit", "-q", "-m", "one"]):
-        environ = {"PATH": "/usr/bin:/bin", **IDENTITY}
-        subprocess.run(["git", "-C", str(clone), *words], check=True, env=environ)
-
-
-def played(*commands: str) -> tuple[Grade, str]:
-    """Return the grade of an agent that runs these commands, and its patch."""
-
-    async def play() -> tuple[Grade, str]:
-        sandboxes = EpisodeSandboxes()
-        host = type("Lent", (), {"sandbox": staticmethod(sandboxes.start)})()
-        try:
-            world = await BENCHMARK.make_world("our__halves-1", 0, host)
-            for command in commands:
-                await world.call("bash", {"command": command})
-            return await grade_world(world, "", ()), world.patch
-        finally:
-            await sandboxes.aclose()
-
-    return anyio.run(play)
-
-
-def edit(text: str) -> str:
-    return f"cat >>src/halves.py <<'X'\n{text}\nX"
 
 
 def test_the_oracle_solves_a_task_and_its_patch_is_kept(bench, folder: Path) -> None:
@@ -225,134 +111,6 @@ def test_doing_nothing_fails_the_hidden_test_alone(folder: Path) -> None:
 )
 def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[str, ...]) -> None:
     grade, _ = played(*commands)
-    assert (grade.strict, grade.partial) == (False, 0)
-
-
-def add_file(folder: Path, name: str, text: str, **changes: str) -> None:
-    """Add a file to the hidden tests, and change the task."""
-    path = folder / "tasks.jsonl"
-    task = json.loads(path.read_text())
-    lines = text.splitlines()
-    task["test_patch"] += (
-        f"diff --git a/tests/{name} b/tests/{name}\nnew file mode 100644\n--- /dev/null\n"
-        f"+++ b/tests/{name}\n@@ -0,0 +1,{len(lines)} @@\n" + "".join(f"+{line}\n" for line in lines)
-    )
-    path.write_text(json.dumps(task | changes) + "\n")
-
-
-def add_test(folder: Path, text: str) -> None:
-    """Add a hidden test file. Its test fails as long as the task is not solved."""
-    add_file(folder, "test_more.py", text, FAIL_TO_PASS='["tests/test_more.py::test_more"]')
-
-
-IMPORTS = "import halves\n"
-OWN_HOOK = (
-    "import pytest\n@pytest.hookimpl(hookwrapper=True)\ndef pytest_runtest_makereport(item, call):\n"
-    "    outcome = yield\n    assert outcome.get_result()\n"
-)
-NO_RUN = """
-import re, _pytest.python
-run = _pytest.python.Function.runtest
-def skipped(self):
-    if re.search("test_[0-9a-f]{8}", self.nodeid):
-        run(self)
-_pytest.python.Function.runtest = skipped
-"""
-"""It leaves out the two tests that show whether tests still fail and pass."""
-PLUGIN = """
-import gc, pytest, re, _pytest.config
-class Evil:
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_pyfunc_call(self, pyfuncitem):
-        return None if re.search("test_[0-9a-f]{8}", pyfuncitem.nodeid) else True
-[manager] = [one for one in gc.get_objects() if isinstance(one, _pytest.config.PytestPluginManager)]
-manager.register(Evil())
-"""
-BORROWED = """
-import gc, re, sys, tempfile, types, _pytest.config
-def decide():
-    frame = sys._getframe()
-    while "caller_kwargs" not in frame.f_locals:
-        frame = frame.f_back
-    item = frame.f_locals["caller_kwargs"]["pyfuncitem"]
-    return None if re.search("test_[0-9a-f]{8}", item.nodeid) else True
-os = types.SimpleNamespace(fsdecode=lambda found: found)
-hook = types.FunctionType(tempfile.gettempdir.__code__, {"_os": os, "_gettempdir": decide})
-hook.pytest_impl = {"tryfirst": True}
-[manager] = [one for one in gc.get_objects() if isinstance(one, _pytest.config.PytestPluginManager)]
-manager.register(types.SimpleNamespace(pytest_pyfunc_call=hook))
-"""
-"""A hook with code of the standard library, but with other names in it."""
-
-
-@pytest.mark.parametrize(
-    ("conftest", "code"),
-    [(IMPORTS, NO_RUN), (IMPORTS, PLUGIN), (IMPORTS, BORROWED), (OWN_HOOK, PLUGIN)],
-    ids=["pytest replaced", "hooks added", "hooks with code of others", "hooks added later"],
-)
-def test_code_that_a_conftest_imports_decides_nothing(folder: Path, conftest: str, code: str) -> None:
-    """It runs before the session starts. What the repository's own conftest.py does still counts."""
-    add_file(folder, "conftest.py", conftest)
-    grade, _ = played(edit(code))
-    assert (grade.strict, grade.partial) == (False, 0)
-    call = BENCHMARK.reference("our__halves-1")
-    assert call is not None
-    grade, _ = played(str(call.calls[0].arguments["command"]))
-    assert grade.strict, grade
-
-
-def test_code_under_test_rewrites_no_test_file(folder: Path) -> None:
-    """A conftest.py imports it first, or another test file does."""
-    add_test(folder, "from halves import half\n\ndef test_more():\n    assert half(4) == 2\n")
-    grade, _ = played(edit(REWRITE))
-    assert (grade.strict, grade.partial) == (False, 0)
-    call = BENCHMARK.reference("our__halves-1")
-    assert call is not None
-    grade, _ = played(str(call.calls[0].arguments["command"]))
-    assert grade.strict, grade
-
-
-ALL = "def test_more():\n    assert all([half(4) == 2])\n"
-PRINTED = "def test_more(capsys):\n    print(half(4))\n    assert capsys.readouterr().out == '2.0\\n'\n"
-CAPSYS = "type('C', (), {'readouterr': lambda self: type('R', (), {'out': '2.0\\n'})})"
-REPLACE = "import sys\ndef half(number):\n    sys._getframe(1).f_globals['test_more'] = lambda: None"
-
-
-RENAME = """
-def double(number):
-    import gc
-    tests = [one for one in gc.get_objects() if type(one).__module__ == "_pytest.python"]
-    tests = {one.name: one for one in tests if type(one).__name__ == "Function"}
-    passing, failing = tests["test_zero"], tests["test_half"]
-    name = "_id" if hasattr(passing, "_id") else "_nodeid"
-    one, other = getattr(passing, name), getattr(failing, name)
-    setattr(passing, name, other), setattr(failing, name, one)
-    return number + number
-"""
-
-
-@pytest.mark.parametrize(
-    ("test", "code"),
-    [
-        (ALL, INTO_GLOBALS.format(names="all=lambda _: True")),
-        (ALL, INTO_GLOBALS.format(names="__builtins__={**vars(__import__('builtins')), 'all': bool}")),
-        (PRINTED, INTO_GLOBALS.format(names=f"capsys=__import__('pytest').fixture(lambda: {CAPSYS}())")),
-        (ALL + "\n\nhalf(2)\n", REPLACE),
-    ],
-    ids=["a built-in function", "all built-in functions", "a fixture", "the test itself"],
-)
-def test_code_under_test_changes_no_name_of_a_test_file(folder: Path, test: str, code: str) -> None:
-    add_test(folder, f"from halves import half\n\n\n{test}")
-    grade, _ = played(edit(code.replace("test_halves", "test_more")))
-    assert (grade.strict, grade.partial) == (False, 0)
-
-
-def test_no_test_passes_under_the_name_of_another(folder: Path) -> None:
-    zero = "+\n+\n+def test_zero():\n+    assert half(0) == 0\n"
-    path = folder / "tasks.jsonl"
-    task = json.loads(path.read_text())
-    path.write_text(json.dumps(task | {"test_patch": TEST_PATCH.replace("+3,7", "+3,11") + zero}) + "\n")
-    grade, _ = played(edit(RENAME))
     assert (grade.strict, grade.partial) == (False, 0)
 
 
