@@ -36,10 +36,10 @@ def challenge(folder: Path, sheet: str | bytes = SHEET, compose: str | None = No
     [
         ("name: [rot\n", "eval.yaml:2: not YAML: expected ',' or ']', but got '<stream end>'"),
         ("made: 2026-99-99\n", "eval.yaml: not YAML: month must be in 1..12"),
-        (b"name: \xff\n", "eval.yaml: not YAML: 'utf-8' codec"),
-        ("", "eval.yaml: name: Field required"),
-        ("- rot\n", "eval.yaml: Input should be a valid dictionary"),
-        (SHEET.replace("prompt", "words"), "eval.yaml: variants.easy.prompt: Field required"),
+        (b"name: \xff\n", "eval.yaml: not UTF-8: 'utf-8' codec"),
+        ("", "eval.yaml: the file has no keys: it must be a mapping"),
+        ("- rot\n", "eval.yaml: the file has no keys: it must be a mapping"),
+        (SHEET.replace("prompt", "words"), "eval.yaml:4: variants.easy.prompt: Field required"),
     ],
 )
 def test_a_broken_sheet_is_named(tmp_path: Path, sheet: str | bytes, says: str) -> None:

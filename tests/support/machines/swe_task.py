@@ -25,7 +25,6 @@ NEEDS = [
 ]
 MODULE = "def double(number):\n    return number + number\n\n\ndef half(number):\n    return number * 2\n"
 TESTS = "from halves import double, half\n\n\ndef test_double():\n    assert double(2) == 4\n"
-HIDDEN = "\n\ndef test_half():\n    assert half(4) == 2\n"
 PATCH = """\
 diff --git a/src/halves.py b/src/halves.py
 --- a/src/halves.py
@@ -114,6 +113,13 @@ def played(*commands: str) -> tuple[Grade, str]:
 
 def edit(text: str) -> str:
     return f"cat >>src/halves.py <<'X'\n{text}\nX"
+
+
+def solution() -> str:
+    """Return the command that solves the task."""
+    reference = BENCHMARK.reference("our__halves-1")
+    assert reference is not None
+    return str(reference.calls[0].arguments["command"])
 
 
 def add_file(folder: Path, name: str, text: str, **changes: str) -> None:

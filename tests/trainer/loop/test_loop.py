@@ -145,22 +145,12 @@ def test_wrong_use_is_reported_before_anything_starts(tmp_path: Path) -> None:
 def test_options_of_record_are_checked_first(
     tmp_path: Path, capfd: pytest.CaptureFixture[str], option: str, said: str
 ) -> None:
-    few = [
-        "--recipe",
-        "tiny-cpu",
-        "--train",
-        "1",
-        "--dev",
-        "1",
-        "--test",
-        "0",
-        "--out",
-        str(tmp_path / "loop"),
-    ]
+    out = tmp_path / "loop"
+    few = ["--recipe", "tiny-cpu", "--train", "1", "--dev", "1", "--test", "0", "--out", str(out)]
     result = CliRunner().invoke(loop, [*few, "--", option])
     assert isinstance(result.exception, StepFailedError)
     assert said in capfd.readouterr().err
-    assert not (tmp_path / "loop").exists()
+    assert not out.exists()
 
 
 def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.yaml_file import read_yaml
 
 LEVELS = ("easy", "hard")
 Read = TypeVar("Read", bound=BaseModel)
@@ -76,7 +76,7 @@ def here(folder: Path, challenge: Challenge) -> bool:
         WrongUseError: its `compose.yaml` is not one.
     """
     compose = folder / "compose.yaml"
-    services = _read(compose, Compose).services if compose.is_file() else None
+    services = _read(compose, Compose).services if compose.is_file() and compose.stat().st_size else None
     given = [challenge.at(level).files for level in LEVELS if level in challenge.variants]
     return (
         len(services or ()) <= 1
@@ -86,19 +86,15 @@ def here(folder: Path, challenge: Challenge) -> bool:
 
 
 def _read(path: Path, kind: type[Read]) -> Read:
+    file = read_yaml(path)
     try:
-        return kind.model_validate(yaml.safe_load(path.read_text(encoding="utf-8")) or {})
-    except OSError as error:
-        raise WrongUseError(f"cannot read {path}: {error.strerror}") from error
+        return kind.model_validate(file.content)
     except ValidationError as error:
         first = error.errors()[0]
-        place = ".".join(map(str, first["loc"]))
-        raise WrongUseError(f"{path}: {place and f'{place}: '}{first['msg']}") from error
-    except yaml.MarkedYAMLError as error:
-        where = f":{error.problem_mark.line + 1}" if error.problem_mark else ""
-        raise WrongUseError(f"{path}{where}: not YAML: {error.problem}") from error
-    except (yaml.YAMLError, ValueError) as error:  # not UTF-8, or a day that does not exist
-        raise WrongUseError(f"{path}: not YAML: {error}") from error
+        place = first["loc"]
+        raise WrongUseError(
+            f"{path}:{file.line(place)}: {'.'.join(map(str, place))}: {first['msg']}"
+        ) from error
 
 
 def content(folder: Path, path: str) -> bytes | None:

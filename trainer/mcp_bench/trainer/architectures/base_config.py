@@ -13,6 +13,7 @@ from mcp_bench.servers.terminal.sanitize import sanitize_line
 GGUF = ".gguf"
 CONFIG = "config.json"
 SECTIONS = ("text_config", "quantization_config")
+"""Parts of a configuration that are objects, where they are."""
 ASKED = (CONFIG, "tokenizer.json", "tokenizer_config.json")
 """If one of these is in the Hub client's cache, the model was used before."""
 
