@@ -29,7 +29,7 @@ class SaasWorldBenchmark:
         self._api = api
 
     def tasks(self, split: str | None = None, limit: int | None = None) -> Iterator[Task]:
-        """Yield tasks. None means `train`; `all` means train, dev and test.
+        """Yield tasks. None means `train`; `all` means train, dev and test. `practice` has others of train.
 
         Raises:
             UnknownNameError: there is no such split.

@@ -13,6 +13,7 @@ from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.saasworld.authoring.builder import Builder, Built
 from mcp_bench.servers.saasworld.authoring.family import (
     DOMAINS,
+    PRACTICE,
     Family,
     all_families,
     family_places,
@@ -25,6 +26,8 @@ from mcp_bench.servers.secret import read_secret
 
 SIZES = {"train": 1000, "dev": 300, "test": 300, "private": 300}
 """Number of tasks that a split lists. Higher numbers are valid tasks, too: splits are unlimited."""
+LISTS = {**SIZES, PRACTICE: 1000}
+"""`practice` lists tasks of `train`, of families that are listed nowhere else."""
 
 PUBLIC = ("train", "dev", "test")
 DEFAULT_SPLIT = "train"
@@ -138,6 +141,8 @@ def build(task: TaskId) -> Built:
 def listing(split: str | None, limit: int | None) -> Iterator[TaskId]:
     """Yield the tasks of a split, cycling through domains, levels and families, so the first few are varied.
 
+    `practice` yields tasks of `train`.
+
     Raises:
         UnknownNameError: there is no such split.
     """
@@ -145,13 +150,14 @@ def listing(split: str | None, limit: int | None) -> Iterator[TaskId]:
         yield from islice((task for name in PUBLIC for task in listing(name, None)), limit)
         return
     split = DEFAULT_SPLIT if split is None else split
-    if split not in SIZES:
-        raise UnknownNameError("split", split, (*SIZES, "all"))
-    kinds = _kinds([family for family in all_families() if family.held_out == (split in ("test", "private"))])
-    count = SIZES[split] if limit is None else min(limit, SIZES[split])
+    if split not in LISTS:
+        raise UnknownNameError("split", split, (*LISTS, "all"))
+    held_out, practice = split in ("test", "private"), split == PRACTICE
+    kinds = _kinds([f for f in all_families() if (f.held_out, f.practice) == (held_out, practice)])
+    count = LISTS[split] if limit is None else min(limit, LISTS[split])
     for number in range(count if kinds else 0):
         family, level = kinds[number % len(kinds)]
-        yield TaskId(family.id, level, split, number // len(kinds))
+        yield TaskId(family.id, level, "train" if practice else split, number // len(kinds))
 
 
 def _kinds(families: Sequence[Family]) -> list[tuple[Family, int]]:

@@ -3,7 +3,8 @@
     @family(levels=(1, 2))
     def contact_email(b: Builder) -> None: ...
 
-Its id is the domain and the file's name: `families/sales/renewal_quote.py` is `sales-renewal-quote`.
+Its id is the domain and the file's name: `families/sales/renewal_quote.py` is `sales-renewal-quote`. So is
+`families/sales/practice/new_lead.py` `sales-new-lead`: it is listed in `practice` only.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
+from itertools import product
+from pathlib import Path
 from pkgutil import iter_modules
 
 from mcp_bench.servers.saasworld import families
@@ -19,6 +22,8 @@ from mcp_bench.servers.saasworld.authoring.builder import Builder
 
 DOMAINS = ("simple", "sales", "marketing", "operations", "support", "finance", "hr")
 LEVELS = (1, 2, 3, 4, 5)
+PRACTICE = "practice"
+"""The folder, in that of a domain, of families that only the split of this name lists."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +32,8 @@ class Family:
     levels: tuple[int, ...]
     held_out: bool
     """True: the family is in `test` and `private` only. False: in `train` and `dev` only."""
+    practice: bool
+    """True: `practice` lists its tasks of `train`, in place of `train` and `dev`."""
     domain: str
     name: str
 
@@ -47,8 +54,10 @@ def family(*, levels: Iterable[int], held_out: bool = False) -> Callable[[Callab
         raise ValueError(f"levels must be some of {LEVELS}, not {chosen}")
 
     def declare(build: Callable[[Builder], None]) -> Family:
-        domain, name = build.__module__.split(".")[-2:]
-        return Family(build, chosen, held_out, domain, name.replace("_", "-"))
+        domain, *practice, name = build.__module__.removeprefix(f"{families.__name__}.").split(".")
+        if held_out and practice:
+            raise ValueError("a family for practice is not held out")
+        return Family(build, chosen, held_out, bool(practice), domain, name.replace("_", "-"))
 
     return declare
 
@@ -57,11 +66,12 @@ def family(*, levels: Iterable[int], held_out: bool = False) -> Callable[[Callab
 def family_places() -> dict[str, str]:
     """Return the module of every family by its id, from the list of files, without importing them."""
     found = {}
-    for domain in DOMAINS:
-        for path in families.__path__:
-            for module in sorted(iter_modules([f"{path}/{domain}"]), key=lambda module: module.name):
-                family_id = f"{domain}-{module.name.replace('_', '-')}"
-                found[family_id] = f"{families.__name__}.{domain}.{module.name}"
+    for domain, folder in product(DOMAINS, ("", PRACTICE)):
+        place = ".".join(filter(None, (families.__name__, domain, folder)))
+        paths = [str(Path(path, domain, folder)) for path in families.__path__]
+        for module in sorted(iter_modules(paths), key=lambda module: module.name):
+            if not module.ispkg:
+                found[f"{domain}-{module.name.replace('_', '-')}"] = f"{place}.{module.name}"
     return found
 
 
