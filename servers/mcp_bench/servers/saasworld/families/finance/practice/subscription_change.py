@@ -1,5 +1,7 @@
 """A subscription gets other seats, another plan or a discount; it is named by its next renewal."""
 
+from typing import Any
+
 from mcp_bench.servers.saasworld.apps.billing import PLANS
 from mcp_bench.servers.saasworld.authoring import Builder, family, records
 
@@ -11,14 +13,13 @@ def subscription_change(b: Builder) -> None:
     customer = records.customer(b, b.company(), currency, records.mailbox(b), city=b.city())
     terms = {"plan": plan, "seats": seats, "price_per_seat": b.pick((9, 15, 29, 49)), "currency": currency}
     b.add("billing.subscriptions", customer_id=customer["id"], renews_on=day, **terms)
-    new, wish = b.pick(
-        (
-            ({"seats": more}, f"has {more} seats now"),
-            ({"plan": other}, f"moves to the {other} plan"),
-            ({"discount_percent": percent}, f"gets a discount of {percent} percent"),
-            ({"plan": other, "seats": more}, f"moves to the {other} plan with {more} seats"),
-        )
+    options: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"seats": more}, f"has {more} seats now"),
+        ({"plan": other}, f"moves to the {other} plan"),
+        ({"discount_percent": percent}, f"gets a discount of {percent} percent"),
+        ({"plan": other, "seats": more}, f"moves to the {other} plan with {more} seats"),
     )
+    new, wish = b.pick(options)
     b.background("billing", 20)
     b.request(
         "The subscription that renews on {day} {wish}. Please change it.",

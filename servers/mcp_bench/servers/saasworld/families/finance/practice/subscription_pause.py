@@ -1,5 +1,7 @@
 """A subscription is paused; it is named by its plan and seats, or by its next renewal."""
 
+from typing import Any
+
 from mcp_bench.servers.saasworld.apps.billing import PLANS
 from mcp_bench.servers.saasworld.authoring import Builder, family, records
 
@@ -15,15 +17,14 @@ def subscription_pause(b: Builder) -> None:
     customer = records.customer(b, b.company(), currency, records.mailbox(b), city=b.city())
     terms = {"plan": plan, "seats": seats, "price_per_seat": b.pick((9, 15, 29, 49)), "renews_on": day}
     b.add("billing.subscriptions", customer_id=customer["id"], currency=currency, **terms)
-    one, filters = b.pick(
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
         (
-            (
-                f"{plan} subscription with {seats} seats",
-                {"plan": plan, "seats_min": seats, "seats_max": seats},
-            ),
-            (f"subscription that renews on {day}", {"renews_on_min": day, "renews_on_max": day}),
-        )
+            f"{plan} subscription with {seats} seats",
+            {"plan": plan, "seats_min": seats, "seats_max": seats},
+        ),
+        (f"subscription that renews on {day}", {"renews_on_min": day, "renews_on_max": day}),
     )
+    one, filters = b.pick(options)
     why = b.pick(
         ("the office is being rebuilt", "they have no work until autumn", "they wait for a new budget")
     )

@@ -1,5 +1,7 @@
 """A paused subscription runs again; it is named by its plan, its currency or its seats."""
 
+from typing import Any
+
 from mcp_bench.servers.saasworld.apps.billing import PLANS
 from mcp_bench.servers.saasworld.authoring import Builder, family, records
 
@@ -15,13 +17,12 @@ def subscription_resume(b: Builder) -> None:
     customer = records.customer(b, b.company(), currency, records.mailbox(b), city=b.city())
     terms = {"plan": plan, "seats": seats, "price_per_seat": b.pick((9, 15, 29, 49)), "renews_on": day}
     b.add("billing.subscriptions", customer_id=customer["id"], currency=currency, status="paused", **terms)
-    one, filters = b.pick(
-        (
-            (f"{plan} subscription that is paused", {"plan": plan}),
-            (f"paused subscription in {currency}", {"currency": currency}),
-            (f"paused subscription with {seats} seats", {"seats_min": seats, "seats_max": seats}),
-        )
+    options: tuple[tuple[str, dict[str, Any]], ...] = (
+        (f"{plan} subscription that is paused", {"plan": plan}),
+        (f"paused subscription in {currency}", {"currency": currency}),
+        (f"paused subscription with {seats} seats", {"seats_min": seats, "seats_max": seats}),
     )
+    one, filters = b.pick(options)
     b.background("billing", 20)
     b.request(
         "There is a {one}. Please let it run again.",

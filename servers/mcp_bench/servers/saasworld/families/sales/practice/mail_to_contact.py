@@ -1,7 +1,7 @@
 """A customer gets news by mail; the address is in the CRM."""
 
 from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
-from mcp_bench.servers.saasworld.authoring.wording import spoken
+from mcp_bench.servers.saasworld.authoring.wording import Mention, spoken
 
 
 @family(levels=(1,))
@@ -11,14 +11,13 @@ def mail_to_contact(b: Builder) -> None:
     account = records.account(b, company, city=b.city(), domain=company.domain)
     short = person.first if b.chance(0.5) else f"{person.first[0]}{person.last}"
     records.contact(b, person, account, email=f"{short}@{company.domain}".lower(), phone=b.phone())
-    news, text, *facts = b.pick(
-        (
-            (f"the delivery comes on {day}", f"The delivery comes on {day}.", spoken(day)),
-            (f"the {product} is back in stock", f"The {product} is back in stock.", product),
-            (f"they get {number} percent off", f"You get {number} percent off.", number),
-            (f"the {product} ships on {day}", f"The {product} ships on {day}.", product, spoken(day)),
-        )
+    options: tuple[tuple[str, str, list[Mention]], ...] = (
+        (f"the delivery comes on {day}", f"The delivery comes on {day}.", [spoken(day)]),
+        (f"the {product} is back in stock", f"The {product} is back in stock.", [product]),
+        (f"they get {number} percent off", f"You get {number} percent off.", [number]),
+        (f"the {product} ships on {day}", f"The {product} ships on {day}.", [product, spoken(day)]),
     )
+    news, text, facts = b.pick(options)
     b.background("crm", 16)
     b.background("mail", 16)
     b.request(

@@ -1,5 +1,7 @@
 """A person at an account is added to the CRM."""
 
+from typing import Any
+
 from mcp_bench.servers.saasworld.authoring import Builder, family, records
 
 TITLES = ("Purchasing Assistant", "Site Manager", "Head of Quality", "Treasurer", "Project Lead")
@@ -13,14 +15,13 @@ def new_contact(b: Builder) -> None:
         b, company, city=b.city(), domain=company.domain, owner_email=b.pick(b.staff).email
     )
     records.contact(b, before, account, phone=b.phone(), title=b.pick(TITLES))
-    more, rest = b.pick(
-        (
-            ({"title": title}, f"{title}"),
-            ({"phone": phone}, f"phone {phone}"),
-            ({"title": title, "phone": phone}, f"{title}, phone {phone}"),
-            ({"is_primary": True}, "who is the primary contact"),
-        )
+    options: tuple[tuple[dict[str, Any], str], ...] = (
+        ({"title": title}, f"{title}"),
+        ({"phone": phone}, f"phone {phone}"),
+        ({"title": title, "phone": phone}, f"{title}, phone {phone}"),
+        ({"is_primary": True}, "who is the primary contact"),
     )
+    more, rest = b.pick(options)
     b.background("crm", 16)
     b.request(
         "Please add {name} to our contacts at {company}: {email}, {rest}.",
