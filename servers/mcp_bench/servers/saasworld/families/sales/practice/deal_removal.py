@@ -16,17 +16,9 @@ def deal_removal(b: Builder) -> None:
     company, owner, why = b.company(), b.person(b.org), b.pick(REASONS)
     account = records.account(b, company, city=b.city(), domain=company.domain, owner_email=owner.email)
     stage, other = b.sample(STAGES, 2)
-    money = {
-        "currency": b.pick(("USD", "EUR", "GBP")),
-        "close_date": b.day(-40, 90),
-        "owner_email": owner.email,
-    }
-    deal = records.deal(
-        b, account, "new", b.today.year, stage=stage, amount=b.amount(2000, 60000, 250), **money
-    )
-    records.deal(
-        b, account, "expansion", b.today.year, stage=other, amount=b.amount(2000, 60000, 250), **money
-    )
+    same = {"owner_email": owner.email, "close_date": b.day(-40, 90), "amount": b.amount(2000, 60000, 250)}
+    deal = records.deal(b, account, "new", b.today.year, stage=stage, **same)
+    records.deal(b, account, "expansion", b.today.year, stage=other, **same)
     by_name = b.chance(0.5)
     b.background("crm", 16)
     b.request(
