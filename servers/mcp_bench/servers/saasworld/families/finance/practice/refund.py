@@ -6,7 +6,7 @@ REASONS = {
     "duplicate": ("it was paid twice", "because the same bill was paid twice"),
     "requested_by_customer": ("the customer asked for it", "at the customer's request"),
     "product_issue": ("the product was faulty", "because of a faulty product"),
-    "goodwill": ("as goodwill", "out of goodwill"),
+    "goodwill": ("it is goodwill", "out of goodwill"),
 }
 
 
@@ -29,7 +29,7 @@ def refund(b: Builder) -> None:
     b.background("billing", 20)
     b.request(
         "Please pay back {what} payment {reference}, {why}.",
-        "Refund {what} payment {reference}, please: {why}.",
+        "Refund {what} payment {reference}, please, {why}.",
         "The payment with the reference {reference}: give {what} it back, {why}.",
         "Can you refund {what} {reference}? Reason: {why}.",
         "{reference} - {what} that payment goes back to the customer, {why}.",

@@ -29,7 +29,7 @@ def subscription_end(b: Builder) -> None:
         "{who} (a customer in billing) cancels {when}. They say that {why}.",
         "The subscription of the customer {who} ends {when}, because {why}. Cancel it please.",
         who=customer["id"],
-        when=b.pick(("at the next renewal", "when it would renew"))
+        when=b.pick(("at the next renewal", "on the day of the next renewal"))
         if later
         else b.pick(("at once", "immediately")),
         why=why,

@@ -18,7 +18,7 @@ def subscription_resume(b: Builder) -> None:
     terms = {"plan": plan, "seats": seats, "price_per_seat": b.pick((9, 15, 29, 49)), "renews_on": day}
     b.add("billing.subscriptions", customer_id=customer["id"], currency=currency, status="paused", **terms)
     options: tuple[tuple[str, dict[str, Any]], ...] = (
-        (f"{plan} subscription that is paused", {"plan": plan}),
+        (f"paused {plan} subscription", {"plan": plan}),
         (f"paused subscription in {currency}", {"currency": currency}),
         (f"paused subscription with {seats} seats", {"seats_min": seats, "seats_max": seats}),
     )
@@ -27,7 +27,7 @@ def subscription_resume(b: Builder) -> None:
     b.request(
         "There is a {one}. Please let it run again.",
         "The customer with the {one} is back. Can you resume it?",
-        "Please take the {one} off its pause.",
+        "The pause is over for the {one}. Please change that.",
         "The {one} can go on, the customer has called. Resume it, please.",
         "We have a {one}: it should be active again.",
         one=one,

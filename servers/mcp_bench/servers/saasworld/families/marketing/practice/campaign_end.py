@@ -24,7 +24,7 @@ def campaign_end(b: Builder) -> None:
         "{One} should be {wish}, please.",
         "Can you make sure that {one} is {wish}?",
         "We have learned enough from {one}. It can be {wish}.",
-        "There is no money left: {one} has to be {wish} today.",
+        "There is no money left: {one} has to be {wish}.",
         "One thing for the campaigns: {one} is to be {wish}. Please do it now.",
         one=one,
         One=f"{one[0].upper()}{one[1:]}",

@@ -15,14 +15,16 @@ def campaign_schedule(b: Builder) -> None:
     other = f"{b.project()} {b.city()} {b.pick(SEASONS)}"
     b.add("campaigns.campaigns", name=other, budget=b.amount(500, 9000, 100), **what, **past)
     by_name = b.chance(0.5)
+    one = f'the campaign "{name}"' if by_name else f"the draft campaign of {owner.email}"
     b.background("campaigns", 16)
     b.request(
         "Please schedule {one}, so that it starts on its first day.",
-        "{one} is ready. Schedule it, please.",
+        "{One} is ready. Schedule it, please.",
         "Can you see to it that {one} starts by itself on its first day? The draft is fine.",
         "No changes to {one}, it can be scheduled.",
         "Everybody has agreed to {one}: schedule it for its first day, but do not start it yet.",
-        one=f'the campaign "{name}"' if by_name else f"the draft campaign of {owner.email}",
+        one=one,
+        One=f"{one[0].upper()}{one[1:]}",
     )
     if by_name:
         (found,) = b.look("campaigns_search", query=name)["items"]

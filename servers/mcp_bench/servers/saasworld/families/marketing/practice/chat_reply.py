@@ -26,8 +26,8 @@ def chat_reply(b: Builder) -> None:
     b.background("chat", 16)
     b.request(
         "{asked} in the chat. Please answer in the thread: {answer}.",
-        "Can you reply in the chat? {asked}. The answer: {answer}.",
-        "{asked} in one of the channels. Answer right there, please: {answer}.",
+        "Can you reply to a question in the chat? {asked}. The answer: {answer}.",
+        "{asked} in one of the channels. Answer it in its thread, please: {answer}.",
         "Chat: {asked}. Tell them in the thread that {answer}.",
         asked=f"{colleague.first} has asked about the {product}" if known else f'Somebody has asked "{text}"',
         answer=answer,

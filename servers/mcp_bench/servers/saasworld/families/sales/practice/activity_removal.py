@@ -17,7 +17,7 @@ def activity_removal(b: Builder) -> None:
     b.request(
         "Please delete the planned {kind} {which} from the CRM.",
         "The planned {kind} {which} will not take place. Delete it in the CRM, please.",
-        "There is a {kind} {which} in the CRM that nobody needs. Can you delete it there?",
+        "Nobody needs the {kind} {which} in the CRM any more. Can you delete it there?",
         "Can you take the {kind} {which} out of the CRM? The customer has called it off.",
         "{company} does not want it any more: delete the {kind} {which}, thanks.",
         kind=kind,
