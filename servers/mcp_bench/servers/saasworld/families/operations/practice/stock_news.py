@@ -1,0 +1,29 @@
+"""A colleague wants to know how much of a product there is, or what it costs, and gets a mail."""
+
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
+from mcp_bench.servers.saasworld.authoring.finding import find
+
+
+@family(levels=(1,))
+def stock_news(b: Builder) -> None:
+    who, name = b.pick(b.staff), b.product()
+    stock, price, level = b.sample(range(21, 99), 3)
+    supplier = b.person(b.company()).email
+    item = {"sku": records.sku(b), "name": name, "price": price, "currency": "USD"}
+    b.add("orders.products", **item, stock=stock, reorder_level=level, supplier_email=supplier)
+    b.background("orders", 18)
+    b.background("mail", 6)
+    fact, said = b.pick((("stock", "how many pieces there are in stock"), ("price", "what the price is")))
+    query, what = b.pick(((name, name), (item["sku"], f"the product {item['sku']}")))
+    b.request(
+        "{who} asks about {what}: {said}. Please look it up and answer by mail.",
+        "Please send a mail to {who} that says {said} for {what}.",
+        "Can you find {what} and write to {who}, {said}? A short mail is enough.",
+        "I promised to tell {who} {said} for {what}. Could you mail it for me?",
+        who=who.email,
+        what=what,
+        said=said,
+    )
+    found = find(b, "orders_products_search", query=query)
+    text = f"{name}: the {fact} is {found[fact]}."
+    steps.send_mail(b, who.email, f"{name}: {fact}", text, found[fact])
