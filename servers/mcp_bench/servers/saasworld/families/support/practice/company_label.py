@@ -15,7 +15,7 @@ def company_label(b: Builder) -> None:
     query = b.pick((person.name, person.email))
     b.request(
         "I need a mail label with the name of the company that {who} works for; the helpdesk knows it.",
-        "Please look up the company of our customer {who} in the helpdesk and make a mail label of that name.",
+        "Please look up the company of {who} in the helpdesk and make a mail label of that name.",
         "{who} is in the helpdesk with a company. Can you create a label for my mails that is called exactly "
         "like that company?",
         "New label for my mailbox, please: the name of the company of {who}, as the helpdesk has it.",

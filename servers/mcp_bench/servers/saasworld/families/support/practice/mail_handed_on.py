@@ -34,7 +34,7 @@ def mail_handed_on(b: Builder) -> None:
         "Please forward {it} to {to}.{text}",
         "This is not for me: please forward {it} to {to}.{text}",
         "Can you forward {it}? It is meant for {to}.{text}",
-        "{to} should see {it}, so forward it, please.{text}",
+        "Please send {it} on, as a forward. It goes to {to}.{text}",
         it=it,
         to=" and ".join(to) + (" (one mail to both)" if to[1:] else ""),
         text=f' Write above it: "{text}"' if text else "",

@@ -2,15 +2,7 @@
 
 from mcp_bench.servers.saasworld.authoring import Builder, family
 
-SUBJECTS = (
-    "Price list",
-    "Loading dock",
-    "Fire drill",
-    "Sample boxes",
-    "Road works",
-    "New hours",
-    "Catalogue",
-)
+SUBJECTS = ("Price list", "Loading dock", "Fire drill", "Sample boxes", "Road works", "New hours", "Badges")
 
 
 @family(levels=(1,))

@@ -33,7 +33,7 @@ def ticket_news(b: Builder) -> None:
         ((ticket["number"], f"ticket {ticket['number']}"), (subject, f'the ticket "{subject}"'))
     )
     b.request(
-        "{who} asks about {it}: {said}? Please look it up and answer by mail.",
+        "{who} asks about {it}, namely {said}. Please look it up and answer by mail.",
         "Please look up {it} and tell {who} in a mail {said}.",
         "Can you write a mail to {who}? It is about {it}, {said}.",
         "I owe {who} an answer about {it}, namely {said}. Look it up and mail it, please.",
