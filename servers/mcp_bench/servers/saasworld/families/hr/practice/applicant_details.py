@@ -27,14 +27,19 @@ def applicant_details(b: Builder) -> None:
             ("start_date", day, f"would start on {day}"),
         )
     )
-    query = b.pick((person.name, person.email))
+    tool, by, whom = b.pick(
+        (
+            ("hiring_candidates_search", {"query": person.name}, person.name),
+            ("hiring_candidates_list", {"email": person.email}, person.email),
+        )
+    )
     b.request(
         "Our candidate {who} {said}. Please put that in.",
         "Please update the candidate {who}, who {said}.",
         "Can you change something in hiring? {who} {said}.",
         "For the file: our candidate {who} {said}. Update it, please.",
-        who=query,
+        who=whom,
         said=said,
     )
-    find(b, "hiring_candidates_search", query=query)
+    find(b, tool, **by)
     b.do("hiring_candidates_update", id=candidate["id"], **{field: value})

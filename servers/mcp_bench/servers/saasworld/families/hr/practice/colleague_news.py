@@ -19,15 +19,20 @@ def colleague_news(b: Builder) -> None:
             ("when the first day was", f"The first day was {day}.", spoken(day)),
         )
     )
-    query = b.pick((person.name, person.email))
+    tool, by, whom = b.pick(
+        (
+            ("people_employees_search", {"query": person.name}, person.name),
+            ("people_employees_list", {"email": person.email}, person.email),
+        )
+    )
     b.request(
         "{to} asks about {who}, namely {said}. Please look it up and answer by mail.",
         "Please look up our colleague {who} and tell {to} in a mail {said}.",
         "Can you write a mail to {to}? They want to know about {who}, {said}.",
         "I owe {to} an answer about our colleague {who}, namely {said}. Look it up and mail it, please.",
         to=who.email,
-        who=query,
+        who=whom,
         said=said,
     )
-    find(b, "people_employees_search", query=query)
+    find(b, tool, **by)
     steps.send_mail(b, who.email, f"Your question about {person.name}", text, mention)

@@ -7,9 +7,9 @@ from mcp_bench.servers.saasworld.authoring.finding import find
 from mcp_bench.servers.saasworld.authoring.wording import says
 
 REASONS = (
-    ("we count the stock then", "stock"),
+    ("we count the stock", "stock"),
     ("the trade fair is then", "fair"),
-    ("too many are away", "away"),
+    ("many are away then", "away"),
 )
 
 

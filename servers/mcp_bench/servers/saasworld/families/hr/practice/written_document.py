@@ -2,7 +2,7 @@
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
 from mcp_bench.servers.saasworld.authoring.finding import find
-from mcp_bench.servers.saasworld.authoring.wording import says, spoken
+from mcp_bench.servers.saasworld.authoring.wording import also, says, spoken
 
 
 @family(levels=(1,))
@@ -14,7 +14,7 @@ def written_document(b: Builder) -> None:
     kind = b.pick(("guide", "policy", "note"))
     title, text, mention = b.pick(
         (
-            (f"Bicycles {city}", f"Bicycles can be rented from {day} on.", spoken(day)),
+            (f"Bicycles {city}", f"All bicycles have to be gone by {day}.", spoken(day)),
             (f"Lockers {city}", f"There are {number} lockers in the basement.", (str(number),)),
             (f"Guests {city}", f"At most {number} guests can be in the building.", (str(number),)),
             (f"Heating {city}", f"The heating is off until {day}.", spoken(day)),
@@ -32,4 +32,4 @@ def written_document(b: Builder) -> None:
     )
     found = find(b, "people_employees_search", query=owner.name)
     what = {"title": title, "kind": kind, "body": says(text, mention)}
-    b.do("documents_create", owner_email=found["email"], **what)
+    b.do("documents_create", also("version", "effective_from"), owner_email=found["email"], **what)

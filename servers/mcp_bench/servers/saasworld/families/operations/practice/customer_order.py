@@ -9,12 +9,17 @@ from mcp_bench.servers.saasworld.authoring.wording import one_of
 def customer_order(b: Builder) -> None:
     person, name, price, quantity = b.person(), b.product(), b.amount(10, 400, 1), b.integer(2, 30)
     stock = {"stock": b.integer(40, 300), "reorder_level": b.integer(10, 30)}
-    supplier = b.person(b.company()).email
-    item = {"sku": records.sku(b), "name": name, "price": price, "currency": "USD"}
+    supplier, sku = b.person(b.company()).email, records.sku(b)
+    item = {"sku": sku, "name": name, "price": price, "currency": "USD"}
     b.add("orders.products", **item, **stock, supplier_email=supplier)
     b.background("orders", 18)
     where = records.address(b) if b.chance(0.5) else ""
-    query, what = b.pick(((name, name), (item["sku"], f"the product {item['sku']}")))
+    tool, by, what = b.pick(
+        (
+            ("orders_products_search", {"query": name}, name),
+            ("orders_products_list", {"sku": sku}, f"the product {sku}"),
+        )
+    )
     b.request(
         "{name} ({email}) orders {quantity} pieces of {what}{to}. Please enter the order.",
         "Please enter an order: {quantity} pieces of {what} for {name}, {email}{to}.",
@@ -28,7 +33,7 @@ def customer_order(b: Builder) -> None:
         what=what,
         to=f", to be sent to {where}" if where else "",
     )
-    product = find(b, "orders_products_search", query=query)
+    product = find(b, tool, **by)
     who = {"customer_name": person.name, "customer_email": person.email}
     price_of_all = {"total": one_of(quantity * price, None), "currency": one_of("USD", None)}
     address = {"address": where} if where else {}

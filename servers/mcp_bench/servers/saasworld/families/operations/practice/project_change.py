@@ -7,7 +7,7 @@ from mcp_bench.servers.saasworld.authoring.finding import find
 @family(levels=(1,))
 def project_change(b: Builder) -> None:
     name, other = (f"{word} {b.city()}" for word in b.sample(b.words.projects, 2))
-    old, owner = b.sample(b.staff, 2)
+    old, owner = b.person(b.org), b.pick(b.staff)
     status, new = b.pick((("active", "on_hold"), ("planned", "active"), ("on_hold", "active")))
     due = {"due_date": b.day(10, 60), "owner_email": old.email, "status": status}
     project = b.add("projects.projects", name=name, **due)
@@ -21,13 +21,19 @@ def project_change(b: Builder) -> None:
             ("status", new, "is on hold" if new == "on_hold" else "is active now"),
         )
     )
+    tool, by, it = b.pick(
+        (
+            ("projects_search", {"query": name}, f'the project "{name}"'),
+            ("projects_list", {"owner_email": old.email}, f"the project that {old.email} leads"),
+        )
+    )
     b.request(
-        "The project {name} {said}. Please change that.",
-        'Can you update a project for me? "{name}" {said}.',
-        "Please put it in: our project {name} {said}.",
-        "As agreed this morning, the project {name} {said}. Could you enter that?",
-        name=name,
+        "Please note that {it} {said}. Can you change that?",
+        "Can you update a project for me? What is new: {it} {said}.",
+        "Please put it in: {it} {said}.",
+        "As agreed this morning, {it} {said}. Could you enter that?",
+        it=it,
         said=said,
     )
-    find(b, "projects_search", query=name)
+    find(b, tool, **by)
     b.do("projects_update", id=project["id"], **{field: value})

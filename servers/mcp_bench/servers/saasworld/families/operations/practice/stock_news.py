@@ -6,15 +6,20 @@ from mcp_bench.servers.saasworld.authoring.finding import find
 
 @family(levels=(1,))
 def stock_news(b: Builder) -> None:
-    who, name = b.pick(b.staff), b.product()
+    who, name, sku = b.pick(b.staff), b.product(), records.sku(b)
     stock, price, level = b.sample(range(21, 99), 3)
     supplier = b.person(b.company()).email
-    item = {"sku": records.sku(b), "name": name, "price": price, "currency": "USD"}
+    item = {"sku": sku, "name": name, "price": price, "currency": "USD"}
     b.add("orders.products", **item, stock=stock, reorder_level=level, supplier_email=supplier)
     b.background("orders", 18)
     b.background("mail", 6)
     fact, said = b.pick((("stock", "how many pieces there are in stock"), ("price", "what the price is")))
-    query, what = b.pick(((name, name), (item["sku"], f"the product {item['sku']}")))
+    tool, by, what = b.pick(
+        (
+            ("orders_products_search", {"query": name}, name),
+            ("orders_products_list", {"sku": sku}, f"the product {sku}"),
+        )
+    )
     b.request(
         "{who} asks about {what}: {said}. Please look it up and answer by mail.",
         "Please send a mail to {who} that says {said} for {what}.",
@@ -24,6 +29,6 @@ def stock_news(b: Builder) -> None:
         what=what,
         said=said,
     )
-    found = find(b, "orders_products_search", query=query)
+    found = find(b, tool, **by)
     text = f"{name}: the {fact} is {found[fact]}."
     steps.send_mail(b, who.email, f"{name}: {fact}", text, found[fact])

@@ -12,14 +12,19 @@ def company_label(b: Builder) -> None:
     records.requester(b, person, company.name, plan=plan, vip=b.chance(0.2))
     b.background("helpdesk", 18)
     b.background("mail", 8)
-    query = b.pick((person.name, person.email))
+    tool, by, whom = b.pick(
+        (
+            ("helpdesk_customers_search", {"query": person.name}, person.name),
+            ("helpdesk_customers_list", {"email": person.email}, person.email),
+        )
+    )
     b.request(
         "I need a mail label with the name of the company that {who} works for; the helpdesk knows it.",
         "Please look up the company of {who} in the helpdesk and make a mail label of that name.",
         "{who} is in the helpdesk with a company. Can you create a label for my mails that is called exactly "
         "like that company?",
         "New label for my mailbox, please: the name of the company of {who}, as the helpdesk has it.",
-        who=query,
+        who=whom,
     )
-    customer = find(b, "helpdesk_customers_search", query=query)
+    customer = find(b, tool, **by)
     b.do("mail_labels_create", name=customer["company"])

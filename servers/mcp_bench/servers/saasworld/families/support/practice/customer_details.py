@@ -21,14 +21,19 @@ def customer_details(b: Builder) -> None:
             ("vip", not vip, "is no VIP any more" if vip else "is a VIP from now on"),
         )
     )
-    query = b.pick((person.name, person.email))
+    tool, by, whom = b.pick(
+        (
+            ("helpdesk_customers_search", {"query": person.name}, person.name),
+            ("helpdesk_customers_list", {"email": person.email}, person.email),
+        )
+    )
     b.request(
         "{who} {said}. Please change the customer in the helpdesk.",
         "Please update a customer in the helpdesk: {who} {said}.",
         "Can you put in that {who} {said}? It is a helpdesk customer.",
         "For support: our customer {who} {said}. Change that, please.",
-        who=query,
+        who=whom,
         said=said,
     )
-    find(b, "helpdesk_customers_search", query=query)
+    find(b, tool, **by)
     b.do("helpdesk_customers_update", id=customer["id"], **{field: value})

@@ -23,20 +23,25 @@ def phoned_ticket(b: Builder) -> None:
     b.background("helpdesk", 18)
     subject, word, category, kind = b.pick(CALLS)
     priority, tag = b.pick(("low", "high", "urgent")), b.pick(("", "phone", "callback"))
-    query = b.pick((person.name, person.email))
+    tool, by, whom = b.pick(
+        (
+            ("helpdesk_customers_search", {"query": person.name}, person.name),
+            ("helpdesk_customers_list", {"email": person.email}, person.email),
+        )
+    )
     b.request(
         '{who} has called: "{subject}". Please open a ticket, {priority} priority, {kind}{tag}.',
         'Please make a ticket for {who}, "{subject}". It is {kind}{tag}, priority {priority}.',
         'Can you open a ticket of {priority} priority? The customer is {who}, the subject "{subject}". '
         "File it as {kind}{tag}.",
         'New ticket, "{subject}", from {who}: {kind}{tag}, priority {priority}.',
-        who=query,
+        who=whom,
         subject=subject,
         kind=kind,
         priority=priority,
         tag=f' with the tag "{tag}"' if tag else "",
     )
-    customer = find(b, "helpdesk_customers_search", query=query)
+    customer = find(b, tool, **by)
     about = {"subject": says(subject, word), "category": category, "priority": priority}
     tags = {"tags": [tag]} if tag else {}
     b.do("helpdesk_tickets_create", customer_id=customer["id"], **about, **tags)
