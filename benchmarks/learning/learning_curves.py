@@ -3,11 +3,12 @@
     python benchmarks/learning/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
         [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10]
 
-Models are trained on the oracle's episodes of level 1: on each number of rows, of as many families as there
-are, and on the least number of rows, of each number of families. They are measured on dev tasks of all
-families that train has, and on test tasks of families that it has not; the groups of the table divide the
-former into trained and new ones. Dev tasks have numbers from 500, which nothing else reports. OUT/table.md
-has each seed's scores with 95 % intervals.
+Models are trained on the oracle's episodes of level 1: on each number of rows, of all families that train
+has, and on the least number of rows, of each number of families. A larger number of families than train has
+takes those of practice besides, for each number of rows: 200 is all of them. Models are measured on dev tasks
+of all families that train has, and on test tasks of families that it has not; the groups of the table divide
+the former into trained and new ones. Dev tasks have numbers from 500, which nothing else reports.
+OUT/table.md has each seed's scores with 95 % intervals.
 
 Every model and every measurement is a step with a result file: typed again, the command continues where it
 stopped, also with other sizes. The oracle plays each task once; smaller sets are parts of larger ones.
@@ -56,22 +57,26 @@ class Curves:
         self.options = options
         self.recipe = out / "recipe.yaml"
         self.trained = families_of("train")[: options.all_families]
+        self.practice = families_of("practice")[: options.all_families]
         self.dev = [f"{name}.dev.{FIRST_DEV + n}" for n in range(options.dev) for name in self.trained]
         test = families_of("test")[: options.all_families]
         self.test = [f"{name}.test.{n}" for n in range(options.test) for name in test]
 
     def families(self, number: int, seed: int) -> list[str]:
         """Return the families of a seed: other seeds begin elsewhere in the list."""
+        if number > len(self.trained):
+            return [*self.trained, *self.practice[: number - len(self.trained)]]
         start = seed * number % len(self.trained)
         return [*self.trained, *self.trained][start : start + number]
 
     def cells(self) -> Iterator[tuple[int, int, int]]:
         """Yield (rows, families, seed), all of the first seed before the next."""
-        sizes, most = sorted(self.options.rows), len(self.trained)
+        sizes, most = sorted(self.options.rows), len(self.trained) + len(self.practice)
         numbers = sorted({min(number, most) for number in self.options.families})
+        large = [number for number in numbers if number >= min(len(self.trained), numbers[-1])]
         for seed in range(self.options.seeds):
             yield from ((sizes[0], number, seed) for number in numbers)
-            yield from ((rows, numbers[-1], seed) for rows in sizes[1:])
+            yield from ((rows, number, seed) for rows in sizes[1:] for number in large)
 
     def rows(self, wanted: Sequence[str]) -> dict[str, str]:
         """Return the line of the export for each task. The oracle plays those that it has not played yet."""

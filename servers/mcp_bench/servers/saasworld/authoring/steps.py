@@ -16,10 +16,23 @@ from mcp_bench.servers.saasworld.authoring.wording import (
     plain,
     says,
 )
+from mcp_bench.servers.saasworld.engine.seeder import FamilyError
 from mcp_bench.servers.saasworld.engine.state import Record
 
 LINKED = also("account_id", "deal_id", "owner_email")
 """What an activity about a contact can be linked to, or not."""
+
+
+def find(b: Builder, tool: str, **arguments: object) -> Record:
+    """Look for a record and return it as a list shows it.
+
+    Raises:
+        FamilyError: not exactly one is found. Another draw has to give the task.
+    """
+    items: list[Record] = b.look(tool, **arguments)["items"]
+    if len(items) != 1:
+        raise FamilyError(f"{tool}({arguments}) finds {len(items)} records, not one")
+    return items[0]
 
 
 def read_documents(b: Builder, query: str) -> None:

@@ -1,6 +1,6 @@
 """The billing details of a customer change: address for invoices, days to pay, tax number or city."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -32,5 +32,5 @@ def billing_details(b: Builder) -> None:
         company=company.name,
         news=news,
     )
-    (found,) = b.look("billing_customers_search", query=company.name)["items"]
+    found = steps.find(b, "billing_customers_search", query=company.name)
     b.do("billing_customers_update", id=found["id"], **new)

@@ -1,6 +1,6 @@
 """A colleague had the same expense once more: a claim like the former one is entered."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 KINDS = (
     ("Parking", "travel"),
@@ -31,7 +31,7 @@ def claim_again(b: Builder) -> None:
         day=day,
         but=f" (but {other} {currency})" if other else "",
     )
-    (found,) = b.look("expenses_claims_search", query=title)["items"]
+    found = steps.find(b, "expenses_claims_search", query=title)
     same = {name: found[name] for name in ("employee_email", "title", "category", "amount", "currency")}
     new = {**same, "amount": other or found["amount"], "spent_on": day, "has_receipt": True}
     b.do("expenses_claims_create", **new)

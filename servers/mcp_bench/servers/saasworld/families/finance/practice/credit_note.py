@@ -1,6 +1,6 @@
 """A customer gets a credit note, about one of the invoices or in general."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says
 
 REASONS = (
@@ -34,10 +34,10 @@ def credit_note(b: Builder) -> None:
         Why=sentence,
     )
     if about:
-        (found,) = b.look("billing_invoices_list", number=invoice["number"])["items"]
+        found = steps.find(b, "billing_invoices_list", number=invoice["number"])
         to = {"customer_id": found["customer_id"], "invoice_id": found["id"]}
     else:
-        (found,) = b.look("billing_customers_search", query=company.name)["items"]
+        found = steps.find(b, "billing_customers_search", query=company.name)
         to = {"customer_id": found["id"]}
     note = says(f"{sentence}.", word)
     b.do("billing_credits_create", **to, amount=credit, currency=currency, note=note)

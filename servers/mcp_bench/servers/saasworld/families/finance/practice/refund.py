@@ -1,6 +1,6 @@
 """A payment is given back, or a part of it."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 REASONS = {
     "duplicate": ("it was paid twice", "because the same bill was paid twice"),
@@ -37,5 +37,5 @@ def refund(b: Builder) -> None:
         reference=reference,
         why=b.pick(REASONS[reason]),
     )
-    (found,) = b.look("billing_payments_search", query=reference)["items"]
+    found = steps.find(b, "billing_payments_search", query=reference)
     b.do("billing_refunds_create", payment_id=found["id"], amount=part or found["amount"], reason=reason)

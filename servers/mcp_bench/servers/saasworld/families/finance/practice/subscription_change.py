@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp_bench.servers.saasworld.apps.billing import PLANS
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -30,5 +30,5 @@ def subscription_change(b: Builder) -> None:
         day=day,
         wish=wish,
     )
-    (found,) = b.look("billing_subscriptions_list", renews_on_min=day, renews_on_max=day)["items"]
+    found = steps.find(b, "billing_subscriptions_list", renews_on_min=day, renews_on_max=day)
     b.do("billing_subscriptions_update", id=found["id"], **new)

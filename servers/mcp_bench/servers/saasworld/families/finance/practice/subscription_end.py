@@ -1,7 +1,7 @@
 """A customer's subscription is cancelled, at once or at its next renewal."""
 
 from mcp_bench.servers.saasworld.apps.billing import PLANS
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free
 
 REASONS = (
@@ -34,6 +34,6 @@ def subscription_end(b: Builder) -> None:
         else b.pick(("at once", "immediately")),
         why=why,
     )
-    (found,) = b.look("billing_subscriptions_list", customer_id=customer["id"])["items"]
+    found = steps.find(b, "billing_subscriptions_list", customer_id=customer["id"])
     reason = free(f"{why[0].upper()}{why[1:]}.")
     b.do("billing_subscriptions_cancel", id=found["id"], at_period_end=later, reason=reason)

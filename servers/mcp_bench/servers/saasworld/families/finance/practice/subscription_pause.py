@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp_bench.servers.saasworld.apps.billing import PLANS
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -39,5 +39,5 @@ def subscription_pause(b: Builder) -> None:
         why=why,
         Why=f"{why[0].upper()}{why[1:]}",
     )
-    (found,) = b.look("billing_subscriptions_list", **filters)["items"]
+    found = steps.find(b, "billing_subscriptions_list", **filters)
     b.do("billing_subscriptions_pause", id=found["id"])

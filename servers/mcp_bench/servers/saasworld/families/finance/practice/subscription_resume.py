@@ -3,7 +3,7 @@
 from typing import Any
 
 from mcp_bench.servers.saasworld.apps.billing import PLANS
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -32,5 +32,5 @@ def subscription_resume(b: Builder) -> None:
         "We have a {one}: it should be active again.",
         one=one,
     )
-    (found,) = b.look("billing_subscriptions_list", status="paused", **filters)["items"]
+    found = steps.find(b, "billing_subscriptions_list", status="paused", **filters)
     b.do("billing_subscriptions_resume", id=found["id"])

@@ -1,6 +1,6 @@
 """An open invoice that nobody will pay is written off."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free
 
 REASONS = (
@@ -32,7 +32,7 @@ def write_off(b: Builder) -> None:
         Why=sentence,
     )
     if by_number:
-        (found,) = b.look("billing_invoices_list", number=invoice["number"])["items"]
+        found = steps.find(b, "billing_invoices_list", number=invoice["number"])
     else:
-        (found,) = b.look("billing_invoices_list", due_date_min=due, due_date_max=due)["items"]
+        found = steps.find(b, "billing_invoices_list", due_date_min=due, due_date_max=due)
     b.do("billing_invoices_write_off", id=found["id"], reason=free(f"{sentence}."))

@@ -1,7 +1,6 @@
 """Something about a candidate becomes known: a number, an address, a rating, a source or the first day."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 SOURCES = {"website": "our website", "referral": "a referral", "agency": "an agency", "event": "an event"}
 
@@ -41,5 +40,5 @@ def applicant_details(b: Builder) -> None:
         who=whom,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("hiring_candidates_update", id=candidate["id"], **{field: value})

@@ -1,7 +1,6 @@
 """A planned interview does not take place."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -36,5 +35,5 @@ def cancelled_interview(b: Builder) -> None:
         "Something came up: cancel {it}, would you?",
         it=it,
     )
-    find(b, "hiring_interviews_list", **by)
+    steps.find(b, "hiring_interviews_list", **by)
     b.do("hiring_interviews_cancel", id=interviews[0]["id"])

@@ -1,7 +1,6 @@
 """A meeting that the user has called does not take place."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free
 
 REASONS = ("two of us are ill", "there is nothing to decide", "trains are on strike", "we settled it by mail")
@@ -31,5 +30,5 @@ def cancelled_meeting(b: Builder) -> None:
         why=why,
         day=start[:10],
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("calendar_events_cancel", id=event["id"], message=free(f"{why[0].upper()}{why[1:]}."))

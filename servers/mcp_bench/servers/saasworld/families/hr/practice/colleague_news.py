@@ -1,7 +1,6 @@
 """Somebody asks about a colleague, and hears by mail who the manager is, which office or since when."""
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
-from mcp_bench.servers.saasworld.authoring.finding import find
 from mcp_bench.servers.saasworld.authoring.wording import spoken
 
 
@@ -34,5 +33,5 @@ def colleague_news(b: Builder) -> None:
         who=whom,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     steps.send_mail(b, who.email, f"Your question about {person.name}", text, mention)

@@ -1,7 +1,6 @@
 """Somebody has read a document, and comments on it."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 
@@ -36,5 +35,5 @@ def document_comment(b: Builder) -> None:
         it=it,
         text=text,
     )
-    document = find(b, tool, **by)
+    document = steps.find(b, tool, **by)
     b.do("documents_comments_create", document_id=document["id"], body=says(text, mention))

@@ -1,7 +1,6 @@
 """The planned interview of a colleague is at another time, of another kind, or led by somebody else."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
 
 
 @family(levels=(1,))
@@ -28,7 +27,7 @@ def interview_change(b: Builder) -> None:
         leader=leader.email,
         said=said,
     )
-    find(b, "hiring_interviews_list", interviewer_email=leader.email, status="planned")
+    steps.find(b, "hiring_interviews_list", interviewer_email=leader.email, status="planned")
     b.do("hiring_interviews_update", id=interview["id"], **{field: value})
 
 

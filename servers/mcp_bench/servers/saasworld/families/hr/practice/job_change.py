@@ -1,7 +1,6 @@
 """A job moves to another city, gets another manager or headcount, or is put on hold."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 ROLES = ("Payroll Clerk", "Field Engineer", "Event Planner", "Translator", "Warehouse Lead", "Chemist")
 
@@ -38,5 +37,5 @@ def job_change(b: Builder) -> None:
         it=it,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("hiring_jobs_update", id=job["id"], **{field: value})

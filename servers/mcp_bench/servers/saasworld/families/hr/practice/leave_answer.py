@@ -2,15 +2,10 @@
 
 from datetime import timedelta
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says
 
-REASONS = (
-    ("we count the stock", "stock"),
-    ("the trade fair is then", "fair"),
-    ("many are away then", "away"),
-)
+REASONS = (("we count the stock", "stock"), ("the trade fair is then", "fair"), ("many are away", "away"))
 
 
 @family(levels=(1,))
@@ -42,7 +37,7 @@ def leave_answer(b: Builder) -> None:
             "Somebody has asked for {kind} leave, first day {first}, last day {last}. Approve it, would you?",
             **values,
         )
-    find(b, "people_leave_requests_list", starts_on_min=first, starts_on_max=first, status="pending")
+    steps.find(b, "people_leave_requests_list", starts_on_min=first, starts_on_max=first, status="pending")
     if reject:
         note = says(f"{why[0].upper()}{why[1:]}.", word)
         b.do("people_leave_requests_reject", id=request["id"], decision_note=note)

@@ -1,7 +1,6 @@
 """Somebody applies for a job and is entered."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 ROLES = ("Payroll Clerk", "Field Engineer", "Event Planner", "Translator", "Warehouse Lead", "Chemist")
 SOURCES = (
@@ -30,6 +29,6 @@ def new_applicant(b: Builder) -> None:
         came=came,
         contact=f"{person.email}, phone {phone}" if phone else person.email,
     )
-    job = find(b, "hiring_jobs_search", query=role)
+    job = steps.find(b, "hiring_jobs_search", query=role)
     who = {"name": person.name, "email": person.email, **({"phone": phone} if phone else {})}
     b.do("hiring_candidates_create", job_id=job["id"], source=source, **who)

@@ -1,7 +1,6 @@
 """Somebody is going to work here and is entered, with the address of the manager from the directory."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 TITLES = ("Buyer", "Planner", "Clerk", "Controller", "Welder", "Editor", "Nurse")
 
@@ -30,7 +29,7 @@ def new_colleague(b: Builder) -> None:
         day=day,
         boss=boss.name,
     )
-    manager = find(b, "people_employees_search", query=boss.name)
+    manager = steps.find(b, "people_employees_search", query=boss.name)
     who = {"name": person.name, "email": person.email, "department": department, "title": title}
     more = {"manager_email": manager["email"], **({"location": city} if office else {})}
     b.do("people_employees_create", **who, **more, start_date=day, status="upcoming")

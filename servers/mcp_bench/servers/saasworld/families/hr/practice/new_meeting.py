@@ -1,7 +1,6 @@
 """A meeting is planned: in the only room of an office, or with a colleague from the directory."""
 
 from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
-from mcp_bench.servers.saasworld.authoring.finding import find
 from mcp_bench.servers.saasworld.authoring.times import later
 from mcp_bench.servers.saasworld.authoring.wording import says
 
@@ -36,9 +35,9 @@ def new_meeting(b: Builder) -> None:
     )
     called = says(title, word)
     if not room:
-        found = find(b, "people_employees_search", query=person.name)
+        found = steps.find(b, "people_employees_search", query=person.name)
         steps.plan_meeting(b, called, start, minutes, [found["email"]])
         return
-    place = find(b, "calendar_rooms_list", city=cities[0])
+    place = steps.find(b, "calendar_rooms_list", city=cities[0])
     when = {"starts_at": start, "ends_at": end, "room_id": place["id"]}
     b.do("calendar_events_create", title=called, attendees=steps.invited(b, [person.email]), **when)

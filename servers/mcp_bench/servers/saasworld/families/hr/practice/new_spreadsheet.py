@@ -1,7 +1,6 @@
 """A spreadsheet with some columns is set up for a colleague from the directory."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 COLUMNS = ("Name", "City", "Price", "Phone", "Weight", "Date", "Colour", "Comment")
 
@@ -24,5 +23,5 @@ def new_spreadsheet(b: Builder) -> None:
         owner=owner.name,
         columns=", ".join(columns[:-1]) + f" and {columns[-1]}",
     )
-    found = find(b, "people_employees_search", query=owner.name)
+    found = steps.find(b, "people_employees_search", query=owner.name)
     b.do("sheets_spreadsheets_create", name=name, columns=columns, owner_email=found["email"])

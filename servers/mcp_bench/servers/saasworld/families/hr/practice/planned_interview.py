@@ -1,7 +1,6 @@
 """A candidate is invited to an interview with a colleague."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 KINDS = {"phone": "a phone interview", "technical": "a technical interview", "panel": "a panel interview"}
 
@@ -33,6 +32,6 @@ def planned_interview(b: Builder) -> None:
         clock=clock,
         leader=leader.email,
     )
-    candidate = find(b, tool, **by)
+    candidate = steps.find(b, tool, **by)
     when = {"interviewer_email": leader.email, "starts_at": f"{day}T{clock}:00Z", "kind": kind}
     b.do("hiring_interviews_create", candidate_id=candidate["id"], **when)

@@ -1,7 +1,6 @@
 """A job is opened that has the department and the manager of another one."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 ROLES = ("Payroll Clerk", "Field Engineer", "Event Planner", "Translator", "Warehouse Lead", "Chemist")
 
@@ -28,6 +27,6 @@ def similar_job(b: Builder) -> None:
         city=city,
         old=old,
     )
-    job = find(b, "hiring_jobs_search", query=old)
+    job = steps.find(b, "hiring_jobs_search", query=old)
     same = {name: job[name] for name in ("department", "manager_email")}
     b.do("hiring_jobs_create", title=role, location=city, headcount=count, **same)

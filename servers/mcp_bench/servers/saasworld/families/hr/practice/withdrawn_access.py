@@ -1,7 +1,6 @@
 """Somebody has access to two documents, and loses one of them."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 ROLES = ("viewer", "commenter", "editor")
 
@@ -27,5 +26,5 @@ def withdrawn_access(b: Builder) -> None:
         who=gone["email"],
         role=gone["role"],
     )
-    find(b, "documents_shares_list", email=gone["email"], role=gone["role"])
+    steps.find(b, "documents_shares_list", email=gone["email"], role=gone["role"])
     b.do("documents_shares_delete", id=gone["id"])

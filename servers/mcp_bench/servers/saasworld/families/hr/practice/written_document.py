@@ -1,7 +1,6 @@
 """A document is written down for a colleague, who is to own it."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import also, says, spoken
 
 
@@ -30,6 +29,6 @@ def written_document(b: Builder) -> None:
         owner=owner.name,
         text=text,
     )
-    found = find(b, "people_employees_search", query=owner.name)
+    found = steps.find(b, "people_employees_search", query=owner.name)
     what = {"title": title, "kind": kind, "body": says(text, mention)}
     b.do("documents_create", also("version", "effective_from"), owner_email=found["email"], **what)

@@ -1,6 +1,6 @@
 """A campaign is ended for good, or only paused; it is named by who is in charge or by its last day."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 
 SEASONS = ("spring", "summer", "autumn", "winter")
 
@@ -31,7 +31,7 @@ def campaign_end(b: Builder) -> None:
         wish=wish,
     )
     if by_owner:
-        (found,) = b.look("campaigns_list", owner_email=owner.email, status="active")["items"]
+        found = steps.find(b, "campaigns_list", owner_email=owner.email, status="active")
     else:
-        (found,) = b.look("campaigns_list", ends_on_min=last, ends_on_max=last)["items"]
+        found = steps.find(b, "campaigns_list", ends_on_min=last, ends_on_max=last)
     b.do(f"campaigns_{tool}", id=found["id"])

@@ -1,6 +1,6 @@
 """A draft of a campaign is scheduled: it starts on its first day."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 
 SEASONS = ("spring", "summer", "autumn", "winter")
 
@@ -27,7 +27,7 @@ def campaign_schedule(b: Builder) -> None:
         One=f"{one[0].upper()}{one[1:]}",
     )
     if by_name:
-        (found,) = b.look("campaigns_search", query=name)["items"]
+        found = steps.find(b, "campaigns_search", query=name)
     else:
-        (found,) = b.look("campaigns_list", owner_email=owner.email, status="draft")["items"]
+        found = steps.find(b, "campaigns_list", owner_email=owner.email, status="draft")
     b.do("campaigns_schedule", id=found["id"])

@@ -1,6 +1,6 @@
 """A campaign starts now, whether it is a draft, was to start later or had paused."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 
 SEASONS = ("spring", "summer", "autumn", "winter")
 STATES = {
@@ -31,5 +31,5 @@ def campaign_start(b: Builder) -> None:
         why=STATES[status],
         Why=STATES[status][0].upper() + STATES[status][1:],
     )
-    (found,) = b.look("campaigns_search", query=name)["items"]
+    found = steps.find(b, "campaigns_search", query=name)
     b.do("campaigns_launch", id=found["id"])

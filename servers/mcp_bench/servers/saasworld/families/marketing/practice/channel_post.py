@@ -29,5 +29,5 @@ def channel_post(b: Builder) -> None:
         news=news,
         News=sentence,
     )
-    (found,) = b.look("chat_channels_search", query=name)["items"]
+    found = steps.find(b, "chat_channels_search", query=name)
     steps.announce(b, found, f"{sentence}.", *facts)

@@ -1,6 +1,6 @@
 """A question in the chat is answered in its thread."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import Mention, says, spoken
 
 
@@ -32,5 +32,5 @@ def chat_reply(b: Builder) -> None:
         asked=f"{colleague.first} has asked about the {product}" if known else f'Somebody has asked "{text}"',
         answer=answer,
     )
-    (found,) = b.look("chat_messages_search", query=product)["items"]
+    found = steps.find(b, "chat_messages_search", query=product)
     b.do("chat_messages_reply", id=found["id"], text=says(f"{answer[0].upper()}{answer[1:]}.", fact))

@@ -1,6 +1,6 @@
 """Somebody's answers to a form are accepted, rejected or processed, perhaps with a note."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says
 
 NOTES = (
@@ -37,8 +37,8 @@ def form_answer(b: Builder) -> None:
         note=f" Note: {note}." if noted else "",
     )
     if by_name:
-        (found,) = b.look("forms_responses_search", query=person.name)["items"]
+        found = steps.find(b, "forms_responses_search", query=person.name)
     else:
-        (found,) = b.look("forms_responses_list", respondent=person.email)["items"]
+        found = steps.find(b, "forms_responses_list", respondent=person.email)
     more = {"note": says(f"{note[0].upper()}{note[1:]}.", word)} if noted else {}
     b.do("forms_responses_update", id=found["id"], status=status, **more)

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 QUESTIONS = (
     "Company",
@@ -38,7 +38,7 @@ def form_details(b: Builder) -> None:
         title=title,
         wish=wish,
     )
-    (found,) = b.look("forms_search", query=title)["items"]
+    found = steps.find(b, "forms_search", query=title)
     if "questions" in new:
         new = {"questions": [*found["questions"], extra]}
     b.do("forms_update", id=found["id"], **new)

@@ -28,6 +28,6 @@ def new_channel(b: Builder) -> None:
         topic=topic,
         plus=f" plus {guest}" if guest else "",
     )
-    (found,) = b.look("chat_channels_search", query=known)["items"]
+    found = steps.find(b, "chat_channels_search", query=known)
     people = steps.invited(b, [*found["members"], *([guest] if guest else [])])
     b.do("chat_channels_create", name=new, topic=says(topic[0].upper() + topic[1:], word), members=people)

@@ -1,6 +1,6 @@
 """A form is made with the questions of another one, and perhaps one more."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 QUESTIONS = (
     "Company",
@@ -41,5 +41,5 @@ def new_form(b: Builder) -> None:
         known=known,
         rest=rest,
     )
-    (found,) = b.look("forms_search", query=known)["items"]
+    found = steps.find(b, "forms_search", query=known)
     b.do("forms_create", title=new, questions=[*found["questions"], *added], **more)

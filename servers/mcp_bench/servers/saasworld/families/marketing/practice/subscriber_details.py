@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -30,7 +30,7 @@ def subscriber_details(b: Builder) -> None:
         news=news,
     )
     if who == person.email:
-        (found,) = b.look("campaigns_subscribers_list", email=who)["items"]
+        found = steps.find(b, "campaigns_subscribers_list", email=who)
     else:
-        (found,) = b.look("campaigns_subscribers_search", query=who)["items"]
+        found = steps.find(b, "campaigns_subscribers_search", query=who)
     b.do("campaigns_subscribers_update", id=found["id"], **new)

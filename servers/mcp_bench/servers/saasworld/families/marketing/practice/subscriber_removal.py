@@ -1,6 +1,6 @@
 """A subscriber's data are deleted for good; the subscriber is named by name, address or tag."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -26,5 +26,5 @@ def subscriber_removal(b: Builder) -> None:
         "Delete the subscriber {who}, thanks. It was a test address.",
         who=who,
     )
-    (found,) = b.look(f"campaigns_subscribers_{tool}", **query)["items"]
+    found = steps.find(b, f"campaigns_subscribers_{tool}", **query)
     b.do("campaigns_subscribers_delete", id=found["id"])

@@ -1,7 +1,6 @@
 """A customer takes an order back before it has left."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free
 
 REASONS = ("ordered it twice", "found it cheaper elsewhere", "cannot wait that long", "picked the wrong size")
@@ -36,5 +35,5 @@ def cancelled_order(b: Builder) -> None:
         it=it,
         why=why,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("orders_cancel", id=order["id"], reason=free(f"The customer {why}."))

@@ -1,7 +1,6 @@
 """Something about what we order from a supplier changes: quantity, cost, day or state."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
 
 
 @family(levels=(1,))
@@ -33,7 +32,7 @@ def changed_purchase(b: Builder) -> None:
     tool, name = b.pick(
         (("orders_purchase_orders_list", "supplier_email"), ("orders_purchase_orders_search", "query"))
     )
-    find(b, tool, **{name: purchase["supplier_email"]})
+    steps.find(b, tool, **{name: purchase["supplier_email"]})
     b.do("orders_purchase_orders_update", id=purchase["id"], **{field: value})
 
 

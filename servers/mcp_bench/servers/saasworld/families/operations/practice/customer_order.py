@@ -1,7 +1,6 @@
 """A customer orders a product, at its price, for an address or without one."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import one_of
 
 
@@ -33,7 +32,7 @@ def customer_order(b: Builder) -> None:
         what=what,
         to=f", to be sent to {where}" if where else "",
     )
-    product = find(b, tool, **by)
+    product = steps.find(b, tool, **by)
     who = {"customer_name": person.name, "customer_email": person.email}
     price_of_all = {"total": one_of(quantity * price, None), "currency": one_of("USD", None)}
     address = {"address": where} if where else {}

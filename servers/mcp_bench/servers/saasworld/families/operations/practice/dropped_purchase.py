@@ -1,7 +1,6 @@
 """A draft of a purchase order is not needed any more and is deleted; what the supplier delivered stays."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
 
 
 @family(levels=(1,))
@@ -23,7 +22,7 @@ def dropped_purchase(b: Builder) -> None:
         "{supplier}: the draft purchase order was a mistake, please delete it.",
         supplier=supplier,
     )
-    find(b, "orders_purchase_orders_list", supplier_email=supplier, status="draft")
+    steps.find(b, "orders_purchase_orders_list", supplier_email=supplier, status="draft")
     b.do("orders_purchase_orders_delete", id=purchase["id"])
 
 

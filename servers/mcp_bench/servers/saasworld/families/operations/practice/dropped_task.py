@@ -1,7 +1,6 @@
 """A task has become pointless and is deleted."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 TITLES = (
     "Rent a tent",
@@ -36,5 +35,5 @@ def dropped_task(b: Builder) -> None:
         "Somebody added {it} by mistake. Could you delete it?",
         it=it,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("projects_tasks_delete", id=task["id"])

@@ -1,7 +1,6 @@
 """All tasks of a project are done, so it is closed."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Person, Record, family, records, steps
 
 WORK = ("Pack the boxes", "Brief the drivers", "Print the signs", "Call the landlord", "Count the chairs")
 
@@ -31,7 +30,7 @@ def finished_project(b: Builder) -> None:
         "Can you close {it}? Everything is done there.",
         it=it,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("projects_close", id=project["id"])
 
 

@@ -1,7 +1,6 @@
 """A customer sends goods of an order back, all or some of them."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 REASONS = (
     ("damaged", "damaged"),
@@ -43,5 +42,5 @@ def goods_sent_back(b: Builder) -> None:
         it=it,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("orders_returns_create", order_id=order["id"], quantity=back, reason=reason)

@@ -1,7 +1,6 @@
 """The one return that waits for an answer, of those for some reason, is approved."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
 
 REASONS = {
     "damaged": "the goods were damaged",
@@ -29,7 +28,7 @@ def granted_return(b: Builder) -> None:
         why=REASONS[reason],
         size=sizes[0],
     )
-    asked = find(b, "orders_returns_list", reason=reason, status="requested")
+    asked = steps.find(b, "orders_returns_list", reason=reason, status="requested")
     b.do("orders_returns_approve", id=asked["id"])
 
 

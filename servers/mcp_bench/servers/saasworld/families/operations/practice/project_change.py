@@ -1,7 +1,6 @@
 """A project gets another name, owner, day or state."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 
 
 @family(levels=(1,))
@@ -35,5 +34,5 @@ def project_change(b: Builder) -> None:
         it=it,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("projects_update", id=project["id"], **{field: value})

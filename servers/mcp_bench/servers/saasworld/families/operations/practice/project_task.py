@@ -1,7 +1,6 @@
 """A project gets another task, for a colleague, with a day or with a priority."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 
 TITLES = (
     "Rent a van",
@@ -39,6 +38,6 @@ def project_task(b: Builder) -> None:
         name=name,
         parts=", ".join(said for _, _, said in parts),
     )
-    find(b, "projects_search", query=name)
+    steps.find(b, "projects_search", query=name)
     values = {field: value for field, value, _ in parts}
     b.do("projects_tasks_create", project_id=project["id"], title=title, **values)

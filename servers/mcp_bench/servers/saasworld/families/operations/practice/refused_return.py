@@ -1,7 +1,6 @@
 """A return is turned down, with a note that says why."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, Record, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says
 
 NOTES = (
@@ -30,7 +29,7 @@ def refused_return(b: Builder) -> None:
         size=sizes[0],
         why=why,
     )
-    asked = find(b, "orders_returns_list", quantity_min=sizes[0], quantity_max=sizes[0])
+    asked = steps.find(b, "orders_returns_list", quantity_min=sizes[0], quantity_max=sizes[0])
     b.do("orders_returns_reject", id=asked["id"], note=says(f"{why[0].upper()}{why[1:]}.", word))
 
 

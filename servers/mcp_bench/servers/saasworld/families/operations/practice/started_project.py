@@ -1,7 +1,6 @@
 """A project is set up for a colleague, whose address is in the directory."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 
 STATES = (
     ("planned", "It is only planned so far"),
@@ -30,5 +29,5 @@ def started_project(b: Builder) -> None:
         day=day,
         said=said,
     )
-    found = find(b, "people_employees_search", query=owner.name)
+    found = steps.find(b, "people_employees_search", query=owner.name)
     b.do("projects_create", name=name, owner_email=found["email"], due_date=day, status=status)

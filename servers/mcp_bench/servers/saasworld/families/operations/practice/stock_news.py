@@ -1,7 +1,6 @@
 """A colleague wants to know how much of a product there is, or what it costs, and gets a mail."""
 
 from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
-from mcp_bench.servers.saasworld.authoring.finding import find
 
 
 @family(levels=(1,))
@@ -29,6 +28,6 @@ def stock_news(b: Builder) -> None:
         what=what,
         said=said,
     )
-    found = find(b, tool, **by)
+    found = steps.find(b, tool, **by)
     text = f"{name}: the {fact} is {found[fact]}."
     steps.send_mail(b, who.email, f"{name}: {fact}", text, found[fact])

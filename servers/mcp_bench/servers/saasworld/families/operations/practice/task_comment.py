@@ -1,7 +1,6 @@
 """A task gets a comment that tells the others how it is going."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 TITLES = ("Rent a van", "Order chairs", "Hire a cook", "Move the server", "Fix the roof", "Clear the shed")
@@ -37,5 +36,5 @@ def task_comment(b: Builder) -> None:
         it=it,
         text=text,
     )
-    task = find(b, tool, **by)
+    task = steps.find(b, tool, **by)
     b.do("projects_comments_create", task_id=task["id"], body=says(text, mention))

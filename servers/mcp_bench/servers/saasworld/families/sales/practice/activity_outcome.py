@@ -1,6 +1,6 @@
 """Something planned with a customer is done, gets another day or goes to a colleague."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 SUBJECTS = ("Demo of the {}", "Questions about the {}", "Offer for the {}", "Training for the {}")
 
@@ -37,5 +37,5 @@ def activity_outcome(b: Builder) -> None:
         news=news,
         company=company.name,
     )
-    (found,) = b.look("crm_activities_search", query=subject)["items"]
+    found = steps.find(b, "crm_activities_search", query=subject)
     b.do("crm_activities_update", id=found["id"], **new)

@@ -1,6 +1,6 @@
 """A planned call or meeting is deleted from the CRM; it is named by its day, or by who is in charge."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -25,7 +25,7 @@ def activity_removal(b: Builder) -> None:
         company=company.name,
     )
     if by_day:
-        (found,) = b.look("crm_activities_list", kind=kind, due_date_min=day, due_date_max=day)["items"]
+        found = steps.find(b, "crm_activities_list", kind=kind, due_date_min=day, due_date_max=day)
     else:
-        (found,) = b.look("crm_activities_list", kind=kind, owner_email=owner.email)["items"]
+        found = steps.find(b, "crm_activities_list", kind=kind, owner_email=owner.email)
     b.do("crm_activities_delete", id=found["id"])

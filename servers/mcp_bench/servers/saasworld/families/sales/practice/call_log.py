@@ -1,6 +1,6 @@
 """A call, meeting or mail that took place is entered in the CRM, as done."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import also, says
 
 SUBJECTS = (
@@ -33,7 +33,7 @@ def call_log(b: Builder) -> None:
         what=what,
         day=day,
     )
-    (found,) = b.look("crm_contacts_search", query=person.email if by_mail else person.name)["items"]
+    found = steps.find(b, "crm_contacts_search", query=person.email if by_mail else person.name)
     about = {"kind": kind, "subject": says(what[0].upper() + what[1:], f"{word}*"), "contact_id": found["id"]}
     links = also("account_id", "deal_id", "owner_email")
     b.do("crm_activities_create", links, due_date=day, status="done", **about)

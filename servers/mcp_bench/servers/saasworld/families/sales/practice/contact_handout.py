@@ -26,7 +26,7 @@ def contact_handout(b: Builder) -> None:
         name=person.name,
         company=company.name,
     )
-    (found,) = b.look("crm_contacts_search", query=person.name)["items"]
+    found = steps.find(b, "crm_contacts_search", query=person.name)
     fact = found[field]
     said = (fact, fact.replace(" ", "-"), fact.removeprefix("+1 ")) if field == "phone" else fact
     text = f"Hello {colleague.first}, the {word} of {person.name} is {fact}. {b.me.first}"

@@ -1,6 +1,6 @@
 """A contact is deleted from the CRM; it is named by name, address or phone number."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 REASONS = (
     "they want us to forget their data",
@@ -31,7 +31,7 @@ def contact_removal(b: Builder) -> None:
         why=why,
     )
     if who == person.email:
-        (found,) = b.look("crm_contacts_list", email=who)["items"]
+        found = steps.find(b, "crm_contacts_list", email=who)
     else:
-        (found,) = b.look("crm_contacts_search", query=who)["items"]
+        found = steps.find(b, "crm_contacts_search", query=who)
     b.do("crm_contacts_delete", id=found["id"])

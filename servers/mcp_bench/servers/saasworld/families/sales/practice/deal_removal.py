@@ -1,7 +1,7 @@
 """A deal is deleted; it is named by its name, or by its owner and stage."""
 
 from mcp_bench.servers.saasworld.apps.crm import STAGES
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 REASONS = (
     "it was a test",
@@ -32,7 +32,7 @@ def deal_removal(b: Builder) -> None:
         Why=f"{why[0].upper()}{why[1:]}",
     )
     if by_name:
-        (found,) = b.look("crm_deals_search", query=deal["name"])["items"]
+        found = steps.find(b, "crm_deals_search", query=deal["name"])
     else:
-        (found,) = b.look("crm_deals_list", owner_email=owner.email, stage=stage)["items"]
+        found = steps.find(b, "crm_deals_list", owner_email=owner.email, stage=stage)
     b.do("crm_deals_delete", id=found["id"])

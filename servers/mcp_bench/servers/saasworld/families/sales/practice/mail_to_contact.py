@@ -30,5 +30,5 @@ def mail_to_contact(b: Builder) -> None:
         company=company.name,
         news=news,
     )
-    (found,) = b.look("crm_contacts_search", query=person.name)["items"]
+    found = steps.find(b, "crm_contacts_search", query=person.name)
     steps.send_mail(b, found["email"], "News", f"Hello {person.first}! {text} Best, {b.me.first}", *facts)

@@ -1,7 +1,7 @@
 """A company is added to the CRM; whoever owns another account owns it, too."""
 
 from mcp_bench.servers.saasworld.apps.crm import INDUSTRIES
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -28,5 +28,5 @@ def new_account(b: Builder) -> None:
         what=what,
         known=known.name,
     )
-    (found,) = b.look("crm_accounts_search", query=known.name)["items"]
+    found = steps.find(b, "crm_accounts_search", query=known.name)
     b.do("crm_accounts_create", name=new.name, city=city, owner_email=found["owner_email"], **fields)

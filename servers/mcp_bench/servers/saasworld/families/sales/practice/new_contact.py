@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 TITLES = ("Purchasing Assistant", "Site Manager", "Head of Quality", "Treasurer", "Project Lead")
 
@@ -34,5 +34,5 @@ def new_contact(b: Builder) -> None:
         email=person.email,
         rest=rest,
     )
-    (found,) = b.look("crm_accounts_search", query=company.name)["items"]
+    found = steps.find(b, "crm_accounts_search", query=company.name)
     b.do("crm_contacts_create", name=person.name, email=person.email, account_id=found["id"], **more)

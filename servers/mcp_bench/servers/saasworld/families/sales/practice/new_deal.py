@@ -1,6 +1,6 @@
 """A deal with an account is entered, with its amount and what else is known of it."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -30,5 +30,5 @@ def new_deal(b: Builder) -> None:
         currency=currency,
         rest=rest,
     )
-    (found,) = b.look("crm_accounts_search", query=company.name)["items"]
+    found = steps.find(b, "crm_accounts_search", query=company.name)
     b.do("crm_deals_create", name=name, account_id=found["id"], amount=amount, currency=currency, **more)

@@ -1,7 +1,6 @@
 """The mailbox gets a label with the name of a customer's company, which is in the helpdesk."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 
 @family(levels=(1,))
@@ -26,5 +25,5 @@ def company_label(b: Builder) -> None:
         "New label for my mailbox, please: the name of the company of {who}, as the helpdesk has it.",
         who=whom,
     )
-    customer = find(b, tool, **by)
+    customer = steps.find(b, tool, **by)
     b.do("mail_labels_create", name=customer["company"])

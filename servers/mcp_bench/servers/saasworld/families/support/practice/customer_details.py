@@ -1,7 +1,6 @@
 """A customer of the helpdesk pays for another plan, has changed company, or comes first from now on."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 
 PLANS = ("free", "pro", "enterprise")
 
@@ -35,5 +34,5 @@ def customer_details(b: Builder) -> None:
         who=whom,
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("helpdesk_customers_update", id=customer["id"], **{field: value})

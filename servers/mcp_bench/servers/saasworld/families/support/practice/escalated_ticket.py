@@ -1,7 +1,6 @@
 """A ticket cannot wait and is handed up."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free
 
 REASONS = (
@@ -38,5 +37,5 @@ def escalated_ticket(b: Builder) -> None:
         it=it,
         why=why,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     b.do("helpdesk_tickets_escalate", id=ticket["id"], reason=free(f"{why[0].upper()}{why[1:]}."))

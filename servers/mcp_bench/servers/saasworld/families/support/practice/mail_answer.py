@@ -1,7 +1,6 @@
 """A mail is answered, to its sender or to everybody on it."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 from mcp_bench.servers.saasworld.authoring.wording import also, says, spoken
 
 SUBJECTS = ("Quote for the {}", "Delivery of the {}", "Visit because of the {}", "Spare parts for the {}")
@@ -40,7 +39,7 @@ def mail_answer(b: Builder) -> None:
         all=", to everybody on it" if everybody else "",
         said=said,
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     answer = says(f"Hello {person.first}, {said}. Best, {b.me.first}", mention)
     everyone = {"reply_all": True} if everybody else {}
     b.do("mail_messages_reply", also("thread_id"), id=mail["id"], body=answer, **everyone)

@@ -1,8 +1,7 @@
 """A mail is forwarded to one or two colleagues, with a few words or without."""
 
 from mcp_bench.servers.saasworld.apps.mail import inbox
-from mcp_bench.servers.saasworld.authoring import Builder, family
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, steps
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 SUBJECTS = ("Complaint about the {}", "Offer: {}", "Question on the {}", "New prices of the {}")
@@ -39,6 +38,6 @@ def mail_handed_on(b: Builder) -> None:
         to=" and ".join(to) + (" (one mail to both)" if to[1:] else ""),
         text=f' Write above it: "{text}"' if text else "",
     )
-    find(b, tool, **by)
+    steps.find(b, tool, **by)
     above = {"body": says(text, mention)} if text else {}
     b.do("mail_messages_forward", id=mail["id"], to=to, **above)

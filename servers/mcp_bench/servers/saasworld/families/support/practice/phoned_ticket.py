@@ -1,7 +1,6 @@
 """A customer who is known has called about a problem, and it becomes a ticket."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says
 
 CALLS = (
@@ -41,7 +40,7 @@ def phoned_ticket(b: Builder) -> None:
         priority=priority,
         tag=f' with the tag "{tag}"' if tag else "",
     )
-    customer = find(b, tool, **by)
+    customer = steps.find(b, tool, **by)
     about = {"subject": says(subject, word), "category": category, "priority": priority}
     tags = {"tags": [tag]} if tag else {}
     b.do("helpdesk_tickets_create", customer_id=customer["id"], **about, **tags)

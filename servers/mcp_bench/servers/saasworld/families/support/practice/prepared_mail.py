@@ -1,7 +1,6 @@
 """A mail to a colleague, whose address is in the directory, is drafted and not sent."""
 
-from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import DEPARTMENTS, Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import free, says, spoken
 
 
@@ -27,6 +26,6 @@ def prepared_mail(b: Builder) -> None:
         name=person.name,
         said=said,
     )
-    found = find(b, "people_employees_search", query=person.name)
+    found = steps.find(b, "people_employees_search", query=person.name)
     text = says(f"Hello {person.first}, {said}. Best, {b.me.first}", mention)
     b.do("mail_drafts_create", to=[found["email"]], subject=free("News"), body=text)

@@ -1,7 +1,6 @@
 """A ticket gets an answer that the customer sees, or a note that only colleagues see."""
 
-from mcp_bench.servers.saasworld.authoring import Builder, family, records
-from mcp_bench.servers.saasworld.authoring.finding import find
+from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
 from mcp_bench.servers.saasworld.authoring.wording import says, spoken
 
 KINDS = {True: "an answer for the customer", False: "an internal note"}
@@ -35,5 +34,5 @@ def ticket_comment(b: Builder) -> None:
         it=it,
         text=text,
     )
-    find(b, "helpdesk_tickets_search", query=query)
+    steps.find(b, "helpdesk_tickets_search", query=query)
     b.do("helpdesk_comments_create", ticket_id=ticket["id"], public=public, body=says(text, mention))

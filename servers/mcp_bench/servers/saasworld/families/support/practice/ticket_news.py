@@ -1,7 +1,6 @@
 """Somebody asks about a ticket, and hears by mail how it stands, who has it or how urgent it is."""
 
 from mcp_bench.servers.saasworld.authoring import Builder, family, records, steps
-from mcp_bench.servers.saasworld.authoring.finding import find
 
 STATES = {
     "open": ("open",),
@@ -41,5 +40,5 @@ def ticket_news(b: Builder) -> None:
         it=it,
         said=said,
     )
-    find(b, "helpdesk_tickets_search", query=query)
+    steps.find(b, "helpdesk_tickets_search", query=query)
     steps.send_mail(b, who.email, f"Your question: {ticket['number']}", text, mention)
