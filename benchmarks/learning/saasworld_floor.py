@@ -74,10 +74,11 @@ async def measure() -> list[tuple[str, str, list[float], int]]:
 
 
 def size() -> None:
-    families = all_families()
+    families = [family for family in all_families() if not family.practice]
     by_domain = Counter(family.domain for family in families)
     print(
-        f"{len(families)} families, {sum(f.held_out for f in families)} of them held out; {len(apps())} apps"
+        f"{len(families)} families, {sum(f.held_out for f in families)} of them held out; "
+        f"{len(all_families()) - len(families)} more for practice; {len(apps())} apps"
     )
     print("  " + ", ".join(f"{domain} {count}" for domain, count in by_domain.items()))
     print(f"{len(operations())} tools")

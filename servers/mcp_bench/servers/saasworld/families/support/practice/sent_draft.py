@@ -27,4 +27,5 @@ def sent_draft(b: Builder) -> None:
     b.look("mail_drafts_list")
     b.do("mail_drafts_send", id=drafts[0]["id"])
     text = {name: {"equals": drafts[0][name]} for name in ("subject", "body")}
-    b.expect("the text of the draft is sent", "created", collection="mail.messages", where=text)
+    name = f"new in mail.messages, with details: {text}"
+    b.expect(name, "created", collection="mail.messages", where=text)
