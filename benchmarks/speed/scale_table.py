@@ -79,7 +79,7 @@ def episodes(rounds: int) -> Rows:
     one, two = ([count / seconds for seconds, _, _ in found[number]] for number in (1, 2))
     ratio = statistics.median(b / a for a, b in zip(one, two, strict=True))
     return [
-        figure("oracle episodes/s, saasworld level 1", statistics.median(one), 20.0, most=False),
+        figure("oracle episodes/s, saasworld", statistics.median(one), 20.0, most=False),
         figure("the same, two referees", statistics.median(two), 20.0, most=False),
         ["the same, two referees to one", f"{ratio:.2f}", "", "", ""],
     ]
