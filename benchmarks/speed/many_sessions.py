@@ -22,11 +22,18 @@ from pathlib import Path
 
 from load import TEXT, cpu_ms, machine, table
 
+from mcp_bench.servers.contracts import JSON
+from mcp_bench.servers.saasworld import BENCHMARK
+
 REFEREE = str(Path(__file__).with_name("referee.py"))
 ECHO_CALL = {"name": "echo", "arguments": {"text": TEXT}}
 TASK = "sales-closed-deal.2.train.0"
-TASK_CALL = {"name": "crm_accounts_search", "arguments": {"query": "Verdant Pharmacy"}}
-"""The first call of the task's reference solution. It only reads, so it can be repeated."""
+
+
+def task_call() -> dict[str, JSON]:
+    """Return the first call of the task's reference solution. It only reads, so it can be repeated."""
+    found = BENCHMARK.reference(TASK).calls[0]
+    return {"name": found.name, "arguments": found.arguments}
 
 
 def request(number: int, method: str, params: Mapping[str, object]) -> bytes:
@@ -101,7 +108,7 @@ class Load:
 def run(root: Path, sessions: int, calls: int, task: str, *options: str, referees: int = 1) -> Load:
     """Run `sessions` parallel agents with `calls` calls each, spread over referee processes."""
     argv = [sys.executable, REFEREE, str(root), "--episodes", str(sessions // referees), "--task", task]
-    call = request(1, "tools/call", ECHO_CALL if task == "echo" else TASK_CALL)
+    call = request(1, "tools/call", ECHO_CALL if task == "echo" else task_call())
     with ExitStack() as stack:
         pipe = subprocess.PIPE
         started: list[subprocess.Popen[str]] = []
