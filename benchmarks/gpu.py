@@ -24,12 +24,14 @@ tries again those that failed or ran out of time. OUT/table.md is the table.
 
 import argparse
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 PART = 60 * 2**20
 """Bytes of a part of a split file."""
@@ -94,7 +96,7 @@ class State:
 
 
 def run_stage(stage: str, state: State, seconds: float, arguments: list[str], out: Path) -> None:
-    """Run a stage in a process of its own, which is killed when its time is over, and store what it says."""
+    """Run a stage in a process of its own, and store what it says."""
     if (needed := NEEDS.get(stage)) and not state.done(needed):
         state.set(stage, status="not run", why=f"{needed} has no result")
         return
@@ -104,11 +106,10 @@ def run_stage(stage: str, state: State, seconds: float, arguments: list[str], ou
     began = time.monotonic()
     with log.open("w") as file:
         command = [sys.executable, str(script), stage, str(result), *arguments]
-        try:
-            code = subprocess.run(command, stdout=file, stderr=file, timeout=seconds, check=False).returncode
-        except subprocess.TimeoutExpired:
-            state.set(stage, status="out of time", why=f"{seconds:.0f} s were not enough; see {log.name}")
-            return
+        code = ended(command, file, seconds)
+    if code is None:
+        state.set(stage, status="out of time", why=f"{seconds:.0f} s were not enough; see {log.name}")
+        return
     taken = round(time.monotonic() - began, 1)
     last = (log.read_text(errors="replace").strip().splitlines() or [""])[-1]
     if code == 0 and result.is_file():
@@ -116,6 +117,19 @@ def run_stage(stage: str, state: State, seconds: float, arguments: list[str], ou
     else:
         status = "not run" if code == NOT_HERE else "failed"
         state.set(stage, status=status, seconds=taken, why=last[-200:])
+
+
+def ended(command: list[str], log: IO[str], seconds: float) -> int | None:
+    """Run a command and return its exit code; None: it ran out of time, and is gone with all it started."""
+    process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+    try:
+        return process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        return None
+    finally:
+        if process.returncode is None:  # Ctrl-C does not reach it, either
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
 
 
 def table(stages: Mapping[str, dict[str, Any]]) -> str:
