@@ -49,13 +49,20 @@ NOT_HERE = 3
 
 
 def split(file: Path) -> list[Path]:
-    """Write a file as parts of at most `PART` bytes beside it."""
+    """Write a file as parts of at most `PART` bytes beside it, in place of earlier parts."""
     parts: list[Path] = []
     with file.open("rb") as source:
+        for old in parts_of(file):
+            old.unlink()
         while block := source.read(PART):
             parts.append(file.with_name(f"{file.name}.part{len(parts)}"))
             parts[-1].write_bytes(block)
     return parts
+
+
+def parts_of(file: Path) -> list[Path]:
+    """Return the parts of a file that are there, in order."""
+    return sorted(file.parent.glob(f"{file.name}.part[0-9]*"), key=lambda path: int(path.suffix[5:]))
 
 
 def join(file: Path) -> Path:
@@ -66,8 +73,7 @@ def join(file: Path) -> Path:
     """
     if file.is_file():
         return file
-    parts = sorted(file.parent.glob(f"{file.name}.part*"), key=lambda path: int(path.suffix[5:]))
-    if not parts:
+    if not (parts := parts_of(file)):
         raise FileNotFoundError(f"neither {file} nor {file.name}.part0")
     beside = file.with_name(f"{file.name}.new")
     with beside.open("wb") as out:
