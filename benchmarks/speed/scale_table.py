@@ -136,6 +136,8 @@ def main() -> None:
     parser.add_argument("--store", type=Path, help="folder made by synthetic_store.py; without it, no export")
     parser.add_argument("--quick", action="store_true", help="one round of each")
     options = parser.parse_args()
+    if options.store is not None and not (options.store / "runs").is_dir():
+        parser.error(f"--store: there is no store in {options.store}: make it with synthetic_store.py")
     envs = None if options.no_peers else options.envs
     if envs is not None:  # an installation would disturb the figures
         peers.bin_of(peers.FASTMCP, envs)
