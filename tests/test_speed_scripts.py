@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -40,3 +42,26 @@ def test_the_table_begins_with_a_store_only(
     with pytest.raises(SystemExit):
         table.main()
     assert f"there is no store in {tmp_path / 'none'}" in capsys.readouterr().err
+
+
+def test_a_store_is_there_once_it_is_whole(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = script("synthetic_store")
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_write_episode", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            store.main(tmp_path, 1 / store.TASKS, 1)
+    assert not (tmp_path / "runs").exists()
+    store.main(tmp_path, 1 / store.TASKS, 1)
+    assert len(list((tmp_path / "runs").glob("run_*"))) == store.MODELS
+    with pytest.raises(SystemExit, match="there are runs"):
+        store.main(tmp_path, 1 / store.TASKS, 1)
+
+
+@pytest.mark.parametrize("name", ["store_figures", "synthetic_store", "viewer_scale"])
+def test_help_makes_no_store(name: str, tmp_path: Path) -> None:
+    path = ROOT / "benchmarks" / "speed" / f"{name}.py"
+    done = subprocess.run([sys.executable, path, "--help"], cwd=tmp_path, capture_output=True, text=True)
+    assert (done.returncode, list(tmp_path.iterdir())) == (0, [])
+    assert "folder" in done.stdout

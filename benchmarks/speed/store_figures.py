@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
@@ -159,4 +160,9 @@ def cpu(who: int = resource.RUSAGE_SELF) -> float:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]).absolute())
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    given = parser.parse_args()
+    if not (given.folder / "runs").is_dir():
+        parser.error(f"there is no store in {given.folder}: make it with synthetic_store.py")
+    main(given.folder.absolute())

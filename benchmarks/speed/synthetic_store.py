@@ -9,8 +9,9 @@ report nor export reads.
 
 import json
 import random
+import shutil
 import sqlite3
-import sys
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -33,12 +34,21 @@ WORDS = [
 
 
 def main(home: Path, share: float = 1.0, attempts: int = ATTEMPTS) -> None:
-    """Make the store in the folder `home`, with a `share` of the tasks, as many as there are."""
+    """Make the store in the folder `home`, with a `share` of the tasks, as many as there are.
+
+    Raises:
+        SystemExit: there is one.
+    """
+    runs, beside = home / "runs", home / "runs.new"  # so that half a store is never taken for a whole one
+    if runs.exists():
+        raise SystemExit(f"there are runs in {home} already: choose another folder")
+    shutil.rmtree(beside, ignore_errors=True)
     benchmark = load("benchmark", "saasworld")
     tasks = list(benchmark.tasks("train", int(TASKS * share)))
     tools = [anyio.run(_tools, benchmark, task.id) for task in tasks]
     for model in range(MODELS):
-        _write_run(home / "runs", model, benchmark.version, tasks, tools, attempts)
+        _write_run(beside, model, benchmark.version, tasks, tools, attempts)
+    beside.rename(runs)
 
 
 async def _tools(benchmark: Any, task: str) -> str:
@@ -181,4 +191,8 @@ def _words(draw: random.Random, count: int) -> str:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), float(sys.argv[2]) if len(sys.argv) > 2 else 1.0)
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("share", type=float, nargs="?", default=1.0, help="of the tasks; default: all 800")
+    given = parser.parse_args()
+    main(given.folder, given.share)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
 from collections.abc import Callable
 from multiprocessing import get_context
 from pathlib import Path
@@ -80,4 +81,6 @@ def _in_new_process(work: Callable[[str], Any], page: str) -> Any:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    main(parser.parse_args().folder)
