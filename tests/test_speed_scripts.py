@@ -59,9 +59,24 @@ def test_a_store_is_there_once_it_is_whole(
         store.main(tmp_path, 1 / store.TASKS, 1)
 
 
-@pytest.mark.parametrize("name", ["store_figures", "synthetic_store", "viewer_scale"])
-def test_help_makes_no_store(name: str, tmp_path: Path) -> None:
+def test_levels_are_compared_with_none_only(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sealing = script("sealing")
+
+    def refused(level: str, home: Path) -> float:
+        raise SystemExit(f"{level}: agentdojo is not installed")
+
+    monkeypatch.setattr(sealing, "record", refused)
+    monkeypatch.setattr("sys.argv", ["sealing.py"])
+    with pytest.raises(SystemExit, match="nothing to compare with"):
+        sealing.main()
+    assert "skipped: none: agentdojo is not installed" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("name", ["sandbox", "store_figures", "synthetic_store", "viewer_scale"])
+def test_help_does_nothing_else(name: str, tmp_path: Path) -> None:
     path = ROOT / "benchmarks" / "speed" / f"{name}.py"
     done = subprocess.run([sys.executable, path, "--help"], cwd=tmp_path, capture_output=True, text=True)
     assert (done.returncode, list(tmp_path.iterdir())) == (0, [])
-    assert "folder" in done.stdout
+    assert done.stdout.startswith("usage: ")

@@ -9,17 +9,16 @@ import os
 import resource
 import statistics
 import subprocess
-import sys
 import time
+from argparse import ArgumentParser
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 import anyio
 
-from mcp_bench.bridge.sandbox.engine import choose
+from mcp_bench.bridge.sandbox.engine import choose, engines
 from mcp_bench.servers.sandbox import Sandbox, SandboxSpec
 
-ROUNDS = int(sys.argv[1]) if sys.argv[1:] else 15
 COMMANDS = 20
 PLAIN = [
     "bwrap",
@@ -49,8 +48,12 @@ async def main() -> None:
     def note(name: str, value: float) -> None:
         found.setdefault(name, []).append(value)
 
-    engine = choose(sys.argv[2] if sys.argv[2:] else "")
-    for _ in range(ROUNDS):
+    parser = ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("rounds", nargs="?", type=int, default=15)
+    parser.add_argument("engine", nargs="?", choices=list(engines()))
+    given = parser.parse_args()
+    engine = choose(given.engine or "")
+    for _ in range(given.rounds):
         note("start: plain bwrap, one command", await milliseconds(partial(plain, [*PLAIN, "/bin/true"])))
         used = own_processor_ms()
         async with engine.sandbox(SandboxSpec()):

@@ -79,6 +79,8 @@ def main() -> None:
                 measured[level] = Times()
             except SystemExit as error:
                 print(f"skipped: {error}")
+        if "none" not in measured:
+            raise SystemExit("there is nothing to compare with: see why none was skipped")
         for number in range(options.rounds):
             for level, times in measured.items():
                 home = Path(name) / f"{number}-{level}"
