@@ -31,6 +31,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from random import Random
 from statistics import fmean
@@ -91,9 +92,9 @@ class Found:
 
     `held_out` is the partial credit of the attempt whose version was best while searching: what a user would
     take. `curve` has the best gain so far after quarters of the runs, at the worse end of its interval, as a
-    log-ratio or in the metric's unit. The others are for the first and the last quarter: the mean partial
-    credit of the attempts, the share of proposals with a program that was not seen before, and the entropy
-    of the programs, in nats.
+    log-ratio or in the metric's unit; it is empty without a run. The others are for the first and the last
+    quarter: the mean partial credit of the attempts, the share of proposals with a program that was not seen
+    before, and the entropy of the programs, in nats.
     """
 
     proposals: int
@@ -279,15 +280,24 @@ def measured(runs: Sequence[str]) -> Found:
                         gains.append(float(gain[1]))
                         best = max(best, gains[-1])
                 attempts.append((best, episode.partial))
+    return summed(programs, gains, attempts)
+
+
+def summed(programs: Sequence[str], gains: Sequence[float], attempts: Sequence[tuple[float, float]]) -> Found:
+    """Return what was found by these proposals, gains of runs and attempts (best gain, partial credit).
+
+    Where several attempts have the best gain, the first one counts: the held-out score chooses none.
+    """
     new = [float(text not in programs[:at]) for at, text in enumerate(programs)]
     best_so_far = list(accumulate(gains, max))
+    ends = [max(1, round(part * len(gains) / 4)) for part in (1, 2, 3, 4)] if gains else []
     quarter = max(1, len(programs) // 4)
     tries = max(1, len(attempts) // 4)
     return Found(
         proposals=len(programs),
         runs=len(gains),
-        held_out=max(attempts)[1],
-        curve=tuple(best_so_far[min(len(gains), round(part * len(gains) / 4)) - 1] for part in (1, 2, 3, 4)),
+        held_out=max(attempts, key=itemgetter(0))[1],
+        curve=tuple(best_so_far[end - 1] for end in ends),
         partial=(fmean(part for _, part in attempts[:tries]), fmean(part for _, part in attempts[-tries:])),
         novel=(fmean(new[:quarter]), fmean(new[-quarter:])),
         entropy=(entropy(programs[:quarter]), entropy(programs[-quarter:])),

@@ -1,0 +1,35 @@
+"""Scripts of `benchmarks/learning`: what they count, and what they refuse before hours of work."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import pytest
+
+from tests.support import ROOT
+
+pytestmark = pytest.mark.component
+
+
+@pytest.fixture
+def script(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Return a function that imports a script by its name."""
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks" / "learning"))
+    return importlib.import_module
+
+
+def test_the_best_gain_is_followed_through_the_quarters(script: Any) -> None:
+    summed = script("improve_learning").summed
+    attempts = [(-math.inf, 0.0), (0.3, 0.2), (0.3, 0.9), (0.1, 1.0)]
+    found = summed(["a", "b", "b", "c"], [0.1, 0.3, 0.3, 0.1], attempts)
+    assert found.curve == (0.1, 0.3, 0.3, 0.3)
+    assert found.held_out == 0.2  # the first of those that were best while searching, not the best held out
+    assert found.novel == (1.0, 1.0) and found.partial == (0.0, 1.0)
+    assert summed(["a", "b"], [0.1, 0.5], attempts).curve == (0.1, 0.1, 0.5, 0.5)
+
+
+def test_a_search_that_never_ran_has_no_gain(script: Any) -> None:
+    found = script("improve_learning").summed(["a"], [], [(-math.inf, 0.0)])
+    assert (found.runs, found.held_out, found.curve) == (0, 0.0, ())
