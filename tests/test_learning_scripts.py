@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,3 +34,15 @@ def test_the_best_gain_is_followed_through_the_quarters(script: Any) -> None:
 def test_a_search_that_never_ran_has_no_gain(script: Any) -> None:
     found = script("improve_learning").summed(["a"], [], [(-math.inf, 0.0)])
     assert (found.runs, found.held_out, found.curve) == (0, 0.0, ())
+
+
+def test_methods_without_live_attempts_come_after_one_with_them(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table = script("reward_table")
+    monkeypatch.setattr(table, "take", lambda *_: pytest.fail("it trains before it refuses"))
+    monkeypatch.setattr("sys.argv", ["reward_table.py", str(tmp_path / "out"), "--methods", "dpo", "grpo"])
+    with pytest.raises(SystemExit):
+        table.main()
+    assert "begin with one, such as grpo" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

@@ -120,7 +120,7 @@ class Seed:
         if name in ONLINE:
             return once(self.out / f"{name}.json", partial(self._online, name, start))
         if episodes is None:
-            raise SystemExit(f"{name} takes as many episodes as a method with live attempts: name one, too")
+            raise SystemExit(f"{name} takes as many episodes as the first method, which has made none")
         if name == "sft":
             return self.taught("sft", ids("train", FIRST_SHOWN, episodes), [f"model.base={start}"])
         learn = self._preferences if name == "dpo" else self._best
@@ -265,6 +265,9 @@ def main() -> None:
     parser.add_argument("--max-tokens", type=int, default=72)
     parser.add_argument("--jobs", type=int, default=16)
     options = parser.parse_args()
+    if options.methods[0] in OFFLINE:
+        first = f"--methods: {options.methods[0]} takes as many episodes as a method with live attempts"
+        parser.error(f"{first}: begin with one, such as {ONLINE[0]}")
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
