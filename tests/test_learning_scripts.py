@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -46,3 +47,36 @@ def test_methods_without_live_attempts_come_after_one_with_them(
         table.main()
     assert "begin with one, such as grpo" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--engines", "llama.cpp"], "the others are compared with torch"),
+        (["--engines", "torch", "vllm"], "name vLLM's environment"),
+    ],
+)
+def test_engines_are_compared_with_ours(
+    script: Any,
+    words: list[str],
+    said: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    engines = script("three_engines")
+    monkeypatch.setattr(engines, "play", lambda *_: pytest.fail("it serves a model before it refuses"))
+    monkeypatch.setattr("sys.argv", ["three_engines.py", "model", *words])
+    with pytest.raises(SystemExit):
+        engines.main()
+    assert said in capsys.readouterr().err
+
+
+def test_a_call_that_was_cut_off_can_be_compared(script: Any) -> None:
+    said = script("three_engines").said
+
+    def answer(arguments: str) -> dict[str, Any]:
+        call = {"function": {"name": "crm_contacts_get", "arguments": arguments}}
+        return {"choices": [{"message": {"content": None, "tool_calls": [call]}}]}
+
+    assert said(answer('{"id": 1}')) == said(answer('{ "id":1 }'))
+    assert json.loads(said(answer('{"id": '))) == ["", [["crm_contacts_get", '{"id": ']]]

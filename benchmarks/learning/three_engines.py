@@ -1,7 +1,7 @@
 """One model, three engines, the same tasks: do they give the same greedy answers?
 
-    python benchmarks/learning/three_engines.py MODEL --vllm ENVIRONMENT [--tasks 50] [--dtype float32]
-        [--jobs 4]
+    python benchmarks/learning/three_engines.py MODEL --vllm ENVIRONMENT [--engines torch vllm llama.cpp]
+        [--tasks 50] [--dtype float32] [--jobs 4]
 
 Our engine, vLLM, and llama.cpp (on a GGUF file that `export-model` writes) serve the same model, one after
 the other, without constraints. The agent chat plays the same tasks of dev on each, greedily. An answer is
@@ -94,10 +94,18 @@ def said(answer: dict[str, object]) -> str:
     """Return an answer's text and calls, in one form for all engines."""
     message = answer["choices"][0]["message"]  # type: ignore[index]
     calls = [
-        [call["function"]["name"], json.loads(call["function"]["arguments"])]
+        [call["function"]["name"], _parsed(call["function"]["arguments"])]
         for call in message.get("tool_calls") or ()
     ]
     return json.dumps([(message.get("content") or "").strip(), calls], sort_keys=True)
+
+
+def _parsed(arguments: str) -> object:
+    """Return the arguments of a call as an object; those that a model has not completed as they are."""
+    try:
+        return json.loads(arguments)
+    except ValueError:
+        return arguments
 
 
 def compare(own: Played, other: Played) -> tuple[int, int, list[str]]:
@@ -119,13 +127,17 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("model", type=Path)
-    parser.add_argument("--vllm", required=True, help="vLLM's environment")
+    parser.add_argument("--vllm", help="vLLM's environment")
     parser.add_argument("--engines", nargs="+", choices=ENGINES, default=list(ENGINES))
     parser.add_argument("--tasks", type=int, default=50)
     parser.add_argument("--dtype", choices=sorted(GGUF_TYPES), default="float32")
     parser.add_argument("--positions", type=int, default=4096, help="tokens of a conversation")
     parser.add_argument("--jobs", type=int, default=4)
     options = parser.parse_args()
+    if OWN not in options.engines:
+        parser.error(f"--engines: the others are compared with {OWN}: name it, too")
+    if "vllm" in options.engines and not options.vllm:
+        parser.error("--vllm: name vLLM's environment, or other engines by --engines")
     asked = ["tasks", "saasworld", "--split", "dev", "--tag", "level-1", "--ids", "--limit", options.tasks]
     run = [sys.executable, "-m", "mcp_bench.bridge.cli.root", *map(str, asked)]
     tasks = re.findall(r"\S+", subprocess.run(run, check=True, capture_output=True, text=True).stdout)
