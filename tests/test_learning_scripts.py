@@ -49,6 +49,15 @@ def test_methods_without_live_attempts_come_after_one_with_them(
     assert not (tmp_path / "out").exists()
 
 
+def test_the_ablation_asks_for_a_demo_that_has_ended(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["ablate_model.py", "--demo", str(tmp_path)])
+    with pytest.raises(SystemExit):
+        script("ablate_model").main()
+    assert "run `make demo-model` first: no loop in" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -14,6 +14,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.folder import LoopFolder
 from mcp_bench.trainer.trial.commands import run
@@ -47,7 +48,10 @@ def main() -> None:
     options = parser.parse_args()
     os.environ["MCP_BENCH_HOME"] = str((options.home or options.demo / "home").absolute())
     loop = LoopFolder((options.demo / "loop").absolute())
-    history, settings = loop.history(), loop.read()
+    try:
+        history, settings = loop.history(), loop.read()
+    except WrongUseError as error:
+        parser.error(f"--demo: run `make demo-model` first: {error}")
     families = sorted({task.rsplit(".", 2)[0] for task in settings.train})
     families = [family for family in families if family.endswith(".1")]
     model = Path(history["turns"][0]["train"]["model"])
