@@ -49,6 +49,28 @@ def test_methods_without_live_attempts_come_after_one_with_them(
     assert not (tmp_path / "out").exists()
 
 
+def test_results_of_other_options_are_not_taken(
+    script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, taken = script("reward_table"), list[Any]()
+    monkeypatch.setattr(table, "take", lambda seed, methods, found: taken.append((seed.seed, methods)))
+
+    def called(*more: str) -> None:
+        monkeypatch.setattr("sys.argv", ["reward_table.py", str(tmp_path), *more])
+        table.main()
+
+    called("--seeds", "0", "--methods", "rft", "--dev", "2")
+    called("--seeds", "1", "--methods", "rft", "grpo", "--dev", "2", "--jobs", "1")
+    assert taken == [(0, ["rft"]), (1, ["rft", "grpo"])]
+    for more, said in (
+        (["--dev", "3"], "--dev: the results beside"),
+        (["--dev", "2", "--set", "training.seed=2"], "--set: the results beside"),
+    ):
+        with pytest.raises(SystemExit):
+            called(*more)
+        assert said in capsys.readouterr().err
+
+
 def test_the_ablation_asks_for_a_demo_that_has_ended(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

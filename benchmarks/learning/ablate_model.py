@@ -14,6 +14,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from same_options import same_options
+
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.folders import Outcome, once
 from mcp_bench.trainer.loop.folder import LoopFolder
@@ -54,6 +56,7 @@ def main() -> None:
         parser.error(f"--demo: run `make demo-model` first: {error}")
     families = sorted({task.rsplit(".", 2)[0] for task in settings.train})
     families = [family for family in families if family.endswith(".1")]
+    same_options(parser, options, options.demo / "ablation-options.json", ("demo", "home"))
     model = Path(history["turns"][0]["train"]["model"])
     out = options.demo.absolute()
 

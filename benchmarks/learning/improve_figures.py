@@ -15,7 +15,8 @@ tips, skills and examples. **They stand for a feedback agent: a script proposes 
 - rule: `--policy rule`, the edits first.
 
 Numbers of tasks are those of each family; dev tasks have numbers from 500. OUT/table.md has each generation
-and what is gained on test, with 95 % intervals. Typed again, the command continues where it stopped.
+and what is gained on test, with 95 % intervals. Typed again, the command continues where it stopped, also
+with other seeds and arms.
 """
 
 import argparse
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from ablate_model import numbered
+from same_options import same_options
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import Outcome, once
@@ -157,6 +159,7 @@ def main() -> None:
     options = parser.parse_args()
     out, options.start = options.out.absolute(), options.start.absolute()
     out.mkdir(parents=True, exist_ok=True)
+    same_options(parser, options, out / "options.json", ("out", "seeds", "arms", "jobs"))
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     wanted = {
         "train": ids("train", FIRST_TRIED, options.train, options.families),

@@ -17,7 +17,7 @@ With `--crossed`, single and icl also search with the weights that grpo and sdpo
 brings (here the driver, an option in its agents.yaml), what the weights bring, and what both bring together.
 
 OUT/table.md has the result of each and how it came about: see `Found`. Every step has a result file: typed
-again, the command continues where it stopped.
+again, the command continues where it stopped, also with other methods.
 """
 
 from __future__ import annotations
@@ -38,6 +38,7 @@ from statistics import fmean
 from typing import Any
 
 from improve_proposals import CHANGES, TASKS
+from same_options import same_options
 from scripted_model import scripted_model
 
 from mcp_bench.recorder.atomic_file import write_atomic
@@ -356,6 +357,7 @@ def main() -> None:
     options = parser.parse_args()
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
+    same_options(parser, options, out / "options.json", ("out", "methods", "crossed", "jobs"))
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     shape = {"groups": 1, "attempts": options.attempts, "refills": 0, "max_tokens": 800}
     options.overrides = [*(f"rl.{key}={value}" for key, value in shape.items()), *options.overrides]

@@ -11,7 +11,8 @@ the former into trained and new ones. Dev tasks have numbers from 500, which not
 OUT/table.md has each seed's scores with 95 % intervals.
 
 Every model and every measurement is a step with a result file: typed again, the command continues where it
-stopped, also with other sizes. The oracle plays each task once; smaller sets are parts of larger ones.
+stopped, also with other rows, families, seeds and decodings. The oracle plays each task once; smaller sets
+are parts of larger ones.
 """
 
 import argparse
@@ -21,6 +22,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
+
+from same_options import same_options
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.servers.registry import load
@@ -35,6 +38,8 @@ from mcp_bench.trainer.trial.settings import TrialSettings
 
 BENCHMARK, LEVEL = "saasworld", "level-1"
 FIRST_DEV = 500
+FREE = ("out", "rows", "families", "seeds", "decoding", "jobs")
+"""Options that can differ when the command is typed again."""
 DECODING = {"free": False, "constrained": True}
 
 
@@ -184,6 +189,7 @@ def main() -> None:
     options = parser.parse_args()
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
+    same_options(parser, options, out / "options.json", FREE)
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     curves = Curves(out, options)
     if not curves.recipe.is_file():

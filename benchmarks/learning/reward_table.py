@@ -19,7 +19,7 @@ tasks, and not others. From there,
 All are measured on the same dev tasks (numbers from 500), greedily. OUT/table.md has the scores, and the
 paired differences from the start with 95 % intervals. With `--curve`, methods with live attempts are measured
 on other dev tasks (numbers from 600) every so many updates. Every step has a result file: typed again, the
-command continues where it stopped.
+command continues where it stopped, also with other seeds, and other methods after the first.
 """
 
 import argparse
@@ -31,6 +31,8 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any
+
+from same_options import same_options
 
 from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import Outcome, once
@@ -270,6 +272,7 @@ def main() -> None:
         parser.error(f"{first}: begin with one, such as {ONLINE[0]}")
     out = options.out.absolute()
     out.mkdir(parents=True, exist_ok=True)
+    same_options(parser, options, out / "options.json", ("out", "methods", "seeds", "jobs"))
     os.environ.setdefault("MCP_BENCH_HOME", str(out / "home"))
     recipe = recipe_of("sft", out, options)
     found: dict[str, list[dict[str, Any]]] = {}
