@@ -34,7 +34,7 @@ def end_referee(home: Path) -> None:
     with suppress(FileNotFoundError):
         wait_until_free(home / "referee" / "starting")  # wait for a referee that is just starting
     for attempt in (signal.SIGTERM, signal.SIGKILL):
-        with suppress(OSError, ValueError):
+        with suppress(OSError, ValueError, subprocess.CalledProcessError):  # one that does not end is killed
             os.kill(referee_pid(home), attempt)
             wait_until_ended(home)
 
