@@ -4,8 +4,8 @@
 
 Without CHECKPOINT, the model is a random one of SmolLM2-135M's sizes. All answers are greedy and have the
 same length. `generate` gets all prompts as one batch, which a server cannot do, since requests do not arrive
-together. `one by one` is `generate` for each request in turn. Rounds alternate, so that other load affects
-all alike; the medians are printed.
+together. `one by one` takes as long as `generate` for one request, times their number. Rounds alternate, so
+that other load affects all alike; the medians are printed.
 """
 
 import argparse
