@@ -19,6 +19,7 @@ from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
 from mcp_bench.trainer.loop.torchrun import launcher
 from mcp_bench.trainer.recipe import load_recipe
+from mcp_bench.trainer.rl.folder import RLFolder
 from mcp_bench.trainer.trial import commands
 from mcp_bench.trainer.trial.commands import FruitlessStepError, StepFailedError, run
 from mcp_bench.trainer.trial.recordings import record
@@ -244,3 +245,25 @@ def test_one_of_several_processes_can_find_a_step_fruitless(
     with pytest.raises(StepFailedError) as failed:
         run(["train", "sft"], launcher=launcher(load_recipe("tiny-cpu", ["hardware.devices=2"])[1]))
     assert type(failed.value) is kind
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_invalid_episodes_are_no_verdict_on_what_reward_teaches(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, again: bool
+) -> None:
+    """Of several processes, torchrun exits with 1 in either case. A resumed run attempts them again."""
+    out = tmp_path / "out"
+
+    def stopped(*_: object, **__: object) -> None:
+        out.mkdir()
+        RLFolder(out).stop(2, "step 2: why", again=again)
+        raise StepFailedError
+
+    monkeypatch.setattr(training, "run", stopped)
+    asked = (Path("tiny-cpu"), tmp_path / "start", tmp_path / "ids.txt", out)
+    if again:
+        with pytest.raises(StepFailedError):
+            training.learn_online(*asked, [])
+    else:
+        found = training.learn_online(*asked, [])
+        assert (found["model"], found["why"]) == (None, "a guard stopped it: step 2: why")

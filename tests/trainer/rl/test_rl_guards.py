@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
-from mcp_bench.trainer.rl.guards import CollapsedError, Watch
+from mcp_bench.trainer.rl.guards import CollapsedError, InvalidEpisodesError, Watch
 from mcp_bench.trainer.rl.learner import Figures
 from mcp_bench.trainer.rl.settings import Guards
 
@@ -30,21 +30,35 @@ def test_a_sound_run_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    ("attempts", "words"),
+    ("attempts", "words", "error"),
     [
-        ([replace(ATTEMPT, reward=None)] * 2 + TEN, "2 of 12 episodes are invalid"),
+        (
+            [replace(ATTEMPT, reward=None, invalid=True)] * 2 + TEN,
+            "2 of 12 episodes are invalid",
+            InvalidEpisodesError,
+        ),
+        (  # tainted ones are not attempted again
+            [replace(ATTEMPT, reward=None)] * 2 + TEN,
+            "2 of 12 episodes are invalid",
+            CollapsedError,
+        ),
         (
             [replace(ATTEMPT, reward=None, rows=())] * 8 + TEN,
             "8 of 18 episodes are invalid; in 8, the policy gave no answer: is its context too short",
+            CollapsedError,
         ),
-        ([replace(ATTEMPT, cut=True)] * 5 + TEN, "5 of 15 attempts were ended by a limit of tokens"),
-        ([replace(ATTEMPT, calls=0)] * 10, "tool use dies"),
+        (
+            [replace(ATTEMPT, cut=True)] * 5 + TEN,
+            "5 of 15 attempts were ended by a limit of tokens",
+            CollapsedError,
+        ),
+        ([replace(ATTEMPT, calls=0)] * 10, "tool use dies", CollapsedError),
     ],
 )
-def test_what_was_rolled_out_stops_a_run(attempts: list[Attempt], words: str) -> None:
+def test_what_was_rolled_out_stops_a_run(attempts: list[Attempt], words: str, error: type[Exception]) -> None:
     watch = Watch(Guards())
     watch.check_attempts(TEN, flat=0.0)
-    with pytest.raises(CollapsedError, match=words) as caught:
+    with pytest.raises(error, match=words) as caught:
         watch.check_attempts(attempts, flat=0.0)
     assert "mcp-bench show ep_1" in str(caught.value)
 

@@ -17,7 +17,7 @@ from mcp_bench.trainer.rl.collect import read_attempt
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.credit.tokens import Sampled, make_rows
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
-from mcp_bench.trainer.rl.guards import CollapsedError
+from mcp_bench.trainer.rl.guards import CollapsedError, InvalidEpisodesError
 from tests.support.recorded import Episode, planned, record
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
@@ -109,7 +109,7 @@ def test_an_attempt_without_a_reward_keeps_its_grade() -> None:
     with RunReader(made.path) as reader:
         [episode] = reader.episodes()
         attempt = read_attempt(reader, replace(episode, taint="tainted"))
-    assert (attempt.reward, attempt.earned) == (None, 0.75)
+    assert (attempt.reward, attempt.invalid, attempt.earned) == (None, False, 0.75)
 
 
 class Broken(Recordings):
@@ -118,7 +118,7 @@ class Broken(Recordings):
     def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
         self.made.append("read" if (folder / f"{name}.run.json").is_file() else "recorded")
         (folder / f"{name}.run.json").write_text("{}")
-        return [Attempt("ep_1", task, (), None) for task in tasks]
+        return [Attempt("ep_1", task, (), None, invalid=True) for task in tasks]
 
 
 def test_a_resumed_run_attempts_invalid_episodes_again(
@@ -128,8 +128,11 @@ def test_a_resumed_run_attempts_invalid_episodes_again(
     broken = Broken([Episode()])
     monkeypatch.setattr(run, "Rollouts", lambda *_: broken)
     for _ in range(2):
-        with pytest.raises(CollapsedError, match="invalid"):
+        with pytest.raises(
+            InvalidEpisodesError, match=r"step 1: 1 of 1 episodes are invalid.* no checkpoint"
+        ):
             run.learn(folder, RECIPE, lambda line: None)
+        assert not folder.fruitless
         assert (folder.step(1) / "attempts-0.run.json").is_file()
     assert broken.made == ["dev 0", "recorded", "recorded"]
 
@@ -144,20 +147,21 @@ class Outage:
 
     def attempts(self, folder: Path, name: str, tasks: Sequence[str], seed: int) -> list[Attempt]:
         reward = 0.2 if name == "teacher" else None if self.lasts else 0.5
-        return [Attempt("ep_1", task, (), reward, calls=1) for task in tasks]
+        return [Attempt("ep_1", task, (), reward, invalid=reward is None, calls=1) for task in tasks]
 
 
 def test_a_teacher_is_compared_with_valid_attempts(folder: RLFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = folder.read()
     follows = {"algorithm": "opd", "teacher": settings.start, "dev": ()}
     folder.make(settings.model_copy(update=follows), recipe_text(RECIPE))
-    for lasts, said in (
-        (True, "1 of 1 episodes are invalid"),
-        (False, "the teacher is worse than the policy"),
+    for lasts, error, said in (
+        (True, InvalidEpisodesError, "1 of 1 episodes are invalid"),
+        (False, CollapsedError, "the teacher is worse than the policy"),
     ):
         monkeypatch.setattr(run, "Rollouts", lambda *_, lasts=lasts: Outage(lasts))
-        with pytest.raises(CollapsedError, match=said):
+        with pytest.raises(error, match=said):
             run.learn(folder, RECIPE, lambda line: None)
+        assert folder.fruitless != lasts
 
 
 def test_a_flat_group_is_replaced_by_another_task_only(

@@ -98,7 +98,7 @@ def train_rl(recipe: Path, out: Path, arguments: Sequence[str]) -> Any:
     try:
         return run(["train", "rl", *arguments], launcher=launcher(load_recipe(str(recipe))[1]))
     except StepFailedError as error:
-        if not RLFolder(out).stopped.is_file():
+        if not RLFolder(out).fruitless:
             raise
         raise FruitlessStepError(str(error)) from error  # another process was noticed to end before the first
 

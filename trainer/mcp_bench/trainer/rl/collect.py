@@ -150,6 +150,7 @@ def read_attempt(reader: RunReader, episode: StoredEpisode, *, conversation: boo
         task=episode.task,
         rows=tuple(make_rows(sampled)),
         reward=episode.partial if is_valid(episode) and sampled else None,
+        invalid=episode.invalid is not None or episode.partial is None,
         earned=episode.partial or 0.0,
         strict=bool(episode.strict),
         cut=cut,

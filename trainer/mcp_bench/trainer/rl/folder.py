@@ -25,7 +25,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from mcp_bench.recorder.atomic_file import write_atomic
-from mcp_bench.trainer.folders import store_settings, stored_settings
+from mcp_bench.trainer.folders import read_step, store_settings, stored_settings
 from mcp_bench.trainer.methods import Learning
 from mcp_bench.trainer.sft.checkpoints import number
 
@@ -128,6 +128,16 @@ class RLFolder:
         for old in self._checkpoints()[:-KEPT]:
             shutil.rmtree(old)
         return final
+
+    def stop(self, step: int, why: str, *, again: bool) -> None:
+        """Store why a guard stopped the run at a step, and whether it is of use to try that again."""
+        write_atomic(self.stopped, json.dumps({"step": step, "why": why, "again": again}, indent=1) + "\n")
+
+    @property
+    def fruitless(self) -> bool:
+        """Whether a guard stopped the run, and trying again is no use."""
+        found = read_step(self.stopped)
+        return found is not None and not found.get("again", False)
 
     def add(self, line: dict[str, Any]) -> None:
         """Add a step to the metrics."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 from typing import Any
 
-from mcp_bench.servers.errors import FruitlessError
+from mcp_bench.servers.errors import BenchError, FruitlessError
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
 from mcp_bench.trainer.rl.settings import Guards
 
@@ -19,6 +19,10 @@ SETTLED = 10
 
 class CollapsedError(FruitlessError):
     """Learning went wrong. The text names step, reason, some episodes and the last good checkpoint."""
+
+
+class InvalidEpisodesError(BenchError):
+    """Too many episodes are invalid, which says nothing about the policy; resuming attempts them again."""
 
 
 @dataclass
@@ -43,6 +47,7 @@ class Watch:
 
         Raises:
             CollapsedError: something is wrong.
+            InvalidEpisodesError: too many episodes say nothing.
         """
         limits = self.settings
         invalid = [attempt for attempt in attempts if attempt.reward is None]
@@ -52,7 +57,10 @@ class Watch:
             why = f"{len(invalid)} of {len(attempts)} episodes are invalid"
             if silent := sum(not (attempt.rows or attempt.cut) for attempt in invalid):
                 why += f"; in {silent}, the policy gave no answer: is its context too short for the prompt?"
-            raise _collapsed(why, invalid)
+            lasting = sum(not attempt.invalid for attempt in invalid)  # no resumed run attempts these again
+            if lasting > limits.invalid * len(attempts):
+                raise _collapsed(why, invalid)
+            raise InvalidEpisodesError(_with_episodes(why, invalid))
         if len(cut) > limits.cut * len(attempts):
             raise _collapsed(f"{len(cut)} of {len(attempts)} attempts were ended by a limit of tokens", cut)
         if self.calls is None:
@@ -151,5 +159,9 @@ class Watch:
 
 
 def _collapsed(why: str, attempts: Sequence[Attempt]) -> CollapsedError:
+    return CollapsedError(_with_episodes(why, attempts))
+
+
+def _with_episodes(why: str, attempts: Sequence[Attempt]) -> str:
     named = ", ".join(attempt.episode for attempt in attempts[:3])
-    return CollapsedError(f"{why}. Such episodes: {named} (mcp-bench show {attempts[0].episode})")
+    return f"{why}. Such episodes: {named} (mcp-bench show {attempts[0].episode})"

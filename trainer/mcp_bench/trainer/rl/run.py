@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -14,7 +13,6 @@ from typing import Any
 import torch
 from transformers.utils.logging import disable_progress_bar
 
-from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.recorder.scores.task_names import family
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.engine.app import Policy
@@ -25,7 +23,7 @@ from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt, Weighted
 from mcp_bench.trainer.rl.credit.hints import Hints
 from mcp_bench.trainer.rl.curriculum import Curriculum
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
-from mcp_bench.trainer.rl.guards import CollapsedError, Watch
+from mcp_bench.trainer.rl.guards import CollapsedError, InvalidEpisodesError, Watch
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
 from mcp_bench.trainer.rl.prepare import load_alone, make_learner
 from mcp_bench.trainer.rl.together import several
@@ -54,6 +52,7 @@ def learn(
 
     Raises:
         CollapsedError: a guard stopped the run.
+        InvalidEpisodesError: too many episodes are invalid. Calling again attempts these again.
         StepFailedError: a recording was stopped. Calling again continues with it.
     """
     settings = folder.read()
@@ -128,6 +127,7 @@ class _Run:
 
         Raises:
             CollapsedError: a guard stopped the run; the text names the last good checkpoint.
+            InvalidEpisodesError: too many episodes are invalid. A resumed run attempts these again.
         """
         started = time.monotonic()
         try:
@@ -144,12 +144,12 @@ class _Run:
                 line |= self._follow(rows, attempts)
             if rows and line.get("followed", True):
                 line |= self._learn(step, rows, attempts)
-        except CollapsedError as error:
+        except (CollapsedError, InvalidEpisodesError) as error:
             last = self.folder.last_checkpoint()
             where = f"The last good checkpoint is {last}" if last else "There is no checkpoint"
             why = f"step {step}: {error}. {where}"
-            write_atomic(self.folder.stopped, json.dumps({"step": step, "why": why}, indent=1) + "\n")
-            raise CollapsedError(why) from None
+            self.folder.stop(step, why, again=isinstance(error, InvalidEpisodesError))
+            raise type(error)(why) from None
         self.step = step
         if self.ahead is not None:
             wait([self.ahead])  # no attempt goes on with other weights

@@ -16,7 +16,7 @@ from mcp_bench.trainer.recipe import Recipe
 from mcp_bench.trainer.rl.collect import Rollouts
 from mcp_bench.trainer.rl.credit.algorithms import ALGORITHMS, Attempt
 from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
-from mcp_bench.trainer.rl.guards import CollapsedError
+from mcp_bench.trainer.rl.guards import CollapsedError, InvalidEpisodesError
 from mcp_bench.trainer.rl.policy_server import load_policy, serve_policy
 from mcp_bench.trainer.rl.together import several
 
@@ -43,7 +43,8 @@ class OtherModel:
             attempts: the policy's.
 
         Raises:
-            CollapsedError: the teacher earned less than the policy, or nothing, or has no valid attempt.
+            CollapsedError: the teacher earned less than the policy, or nothing.
+            InvalidEpisodesError: it has no valid attempt.
         """
 
         def measure() -> dict[str, Any]:
@@ -52,7 +53,7 @@ class OtherModel:
                 tasks = list(dict.fromkeys(attempt.task for attempt in attempts))
                 made = theirs.attempts(place, "teacher", tasks, seed)
             if all(attempt.reward is None for attempt in made):
-                raise CollapsedError("no attempt of the teacher is valid, so nothing is known about it")
+                raise InvalidEpisodesError("no attempt of the teacher is valid, so nothing is known about it")
             return {"reward": _reward(made), "policy": _reward(attempts), "episodes": len(made)}
 
         found = once(self._figures, measure)

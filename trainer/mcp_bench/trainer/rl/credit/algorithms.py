@@ -22,6 +22,8 @@ class Attempt:
     rows: tuple[Row, ...]
     reward: float | None
     """None: the episode is invalid or tainted, and says nothing about the policy."""
+    invalid: bool = False
+    """Whether it is invalid: a resumed recording attempts it again."""
     strict: bool = False
     cut: bool = False
     """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
