@@ -23,6 +23,7 @@ from mcp_bench.trainer.trial.recordings import RunStoppedError
 from tests.support.bench_commands import FIXTURES, ROOT_MODULE, RPC
 from tests.support.improvement.scripted import BAD, GOOD, dev_ids, lesson, obedient, proposing
 from tests.support.processes.forked import module_command
+from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.system
 
@@ -145,12 +146,8 @@ def test_what_cannot_work_is_found_before_the_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     """Tasks that cannot run here, and options of `record`: also if the model is served only later."""
-    base, good = tmp_path / "base", harness(tmp_path / "good", GOOD)
-    base.mkdir()
-    sizes = ("hidden_size", "intermediate_size", "vocab_size", "head_dim")
-    heads = ("num_hidden_layers", "num_attention_heads", "num_key_value_heads")
-    config = {"model_type": "qwen3", **dict.fromkeys(sizes, 64), **dict.fromkeys(heads, 1)}
-    (base / "config.json").write_text(json.dumps(config))
+    good, tokenizer = harness(tmp_path / "good", GOOD), make_tokenizer(template("qwen3_training"))
+    base = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "base")
     trained = ("--recipe", "tiny-cpu-grpo", "--set", f"model={{base: {base}}}")
     ours = ("--agent", "script", "--agent-option", f"file={obedient(tmp_path)}")
     for agent in (trained, ours):

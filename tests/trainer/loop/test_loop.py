@@ -198,7 +198,8 @@ def test_a_hub_base_becomes_a_folder_in_the_recipe(tmp_path: Path, monkeypatch: 
     (cache / "snapshots" / "abc").mkdir(parents=True)
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
-    stored = yaml.safe_load(trial_recipe("tiny-cpu", ["model.base=lab/tiny"]))
+    (cache / "snapshots" / "abc" / "model.safetensors").touch()
+    stored = yaml.safe_load(trial_recipe("tiny-cpu", ["model.base=lab/tiny"], serves_base=False))
     assert stored["model"]["base"] == str(cache / "snapshots" / "abc")
 
 
@@ -208,9 +209,10 @@ def test_a_stored_recipe_has_absolute_paths(tmp_path: Path, monkeypatch: pytest.
     sizes = load_recipe("tiny-cpu")[1].architecture
     content = {"model_type": sizes.model_type, **sizes.configuration()}
     Path("base/config.json").write_text(json.dumps(content), encoding="utf-8")
+    Path("base/model.safetensors").touch()
     Path("mine.jinja").touch()
     over = ["model.base=base", "model.chat_template=mine.jinja", "model.tokenizer=hub/name"]
-    stored = yaml.safe_load(trial_recipe("tiny-cpu", over))["model"]
+    stored = yaml.safe_load(trial_recipe("tiny-cpu", over, serves_base=False))["model"]
     assert (stored["base"], stored["tokenizer"]) == (str(tmp_path / "base"), "hub/name")
     assert stored["chat_template"] == str(tmp_path / "mine.jinja")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError, suggestion
@@ -40,6 +41,11 @@ def refusals(recipe: Recipe) -> list[str]:
     ]
 
 
+def refusals_here(recipe: Recipe) -> list[str]:
+    """Return what a recipe needs to train on files and this machine lacks, each with a remedy."""
+    return [*no_gpu(recipe), *_no_kernel(recipe)]
+
+
 def learning_refusals(recipe: Recipe) -> list[str]:
     """Return the reasons why a recipe cannot learn from reward, by any algorithm, each with a remedy."""
     return [*_learning(recipe), *_learned_weights(recipe), *_engine(recipe)]
@@ -53,6 +59,26 @@ def refuse(reasons: Sequence[str]) -> None:
     """
     if reasons:
         raise WrongUseError("the recipe cannot work:" + "".join(f"\n- {reason}" for reason in reasons))
+
+
+def no_gpu(recipe: Recipe) -> Iterator[str]:
+    """Yield a reason if a recipe is for a GPU, and this machine has none."""
+    if recipe.hardware.device != "cuda":
+        return
+    import torch  # for seconds, so only where it is asked
+
+    if not torch.cuda.is_available():
+        yield "hardware.device is cuda, but torch finds no GPU: set it to cpu, or work where there is one"
+
+
+def _no_kernel(recipe: Recipe) -> Iterator[str]:
+    attention = recipe.training.attention
+    if (module := KERNELS.get(attention)) and find_spec(module) is None:
+        yield (
+            f"training.attention {attention} needs the Python package {module}, which is not installed. "
+            "Install it with `pip install --no-build-isolation 'mcp-bench-trainer[gpu]'`, or set "
+            "training.attention=sdpa"
+        )
 
 
 def _splitting(recipe: Recipe) -> Iterator[str]:

@@ -47,7 +47,7 @@ def begin(
     check_named(choices["dev"], "--dev")
     given = {"recipe": recipe, "dev": [str(choices["dev"])], "runs": runs}
     settings = check(AblationSettings, {**choices, **given})
-    text = trial_recipe(recipe, overrides)
+    text = trial_recipe(recipe, overrides, serves_base=False)
     dev = task_ids(settings.benchmark, "dev", choices["dev"])  # last: this takes long for many
     settings = replace(settings, benchmark=stored_name(settings.benchmark), dev=dev)
     folder = new_folder(out, "ablations")

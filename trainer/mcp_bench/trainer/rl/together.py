@@ -31,6 +31,7 @@ from torch.distributed.tensor import DTensor
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.launch import python_line
 from mcp_bench.trainer.recipe import Recipe
+from mcp_bench.trainer.refusals import no_gpu
 from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.model import layer_classes
 
@@ -79,10 +80,8 @@ def check_device(recipe: Recipe) -> None:
     Raises:
         WrongUseError: there is no GPU, and it is for one.
     """
-    if recipe.hardware.device == "cuda" and not torch.cuda.is_available():
-        raise WrongUseError(
-            "hardware.device is cuda, but torch finds no GPU: set it to cpu, or work where there is one"
-        )
+    for reason in no_gpu(recipe):
+        raise WrongUseError(reason)
 
 
 def leave() -> None:

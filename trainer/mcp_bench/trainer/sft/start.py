@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.data import NothingToTrainOnError, prepare
 from mcp_bench.trainer.folders import fresh
-from mcp_bench.trainer.recipe import KERNELS, Recipe, load_recipe, stem
-from mcp_bench.trainer.refusals import refusals, refuse
+from mcp_bench.trainer.recipe import Recipe, load_recipe, stem
+from mcp_bench.trainer.refusals import refusals, refusals_here, refuse
 from mcp_bench.trainer.rows import read_rows
 from mcp_bench.trainer.sft import processes
 from mcp_bench.trainer.sft.model import check_weights
@@ -103,21 +102,10 @@ def with_held_out(ready: Ready, sources: Sequence[Path]) -> Ready:
 
 def check(recipe: Recipe) -> None:
     """Refuse recipes that cannot work here, before any row is read."""
-    import torch
-
     if recipe.model.base is not None:
         check_weights(recipe.model.base)
     hardware, there = recipe.hardware, processes.count()
-    here = []
-    if hardware.device == "cuda" and not torch.cuda.is_available():
-        here.append("hardware.device is cuda, but torch finds no GPU")
-    attention = recipe.training.attention
-    if (module := KERNELS.get(attention)) and find_spec(module) is None:
-        here.append(
-            f"training.attention {attention} needs the Python package {module}, which is not installed. "
-            "Install it with `pip install --no-build-isolation 'mcp-bench-trainer[gpu]'`, or set "
-            "training.attention=sdpa"
-        )
+    here = refusals_here(recipe)
     if hardware.devices != there:
         here.append(
             f"hardware.devices is {hardware.devices}, but the number of processes is {there}. Start one "

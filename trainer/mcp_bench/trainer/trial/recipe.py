@@ -10,24 +10,38 @@ from mcp_bench.trainer.architectures.base_config import is_gguf
 from mcp_bench.trainer.bases import KNOWN
 from mcp_bench.trainer.launch import nodes
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
-from mcp_bench.trainer.refusals import refusals, refuse
+from mcp_bench.trainer.refusals import refusals, refusals_here, refuse
+from mcp_bench.trainer.serving.checkpoint import is_adapter, read_checkpoint
+from mcp_bench.trainer.serving.families import choose_parsers, with_tools
+from mcp_bench.trainer.sft.model import check_weights
 
 
-def trial_recipe(name: str, overrides: Iterable[str]) -> str:
+def trial_recipe(name: str, overrides: Iterable[str], *, serves_base: bool = True) -> str:
     """Return the text of a recipe with its overrides, to store beside the results.
 
-    A base model from the Hub is downloaded and replaced by its folder, since it is served as well.
+    A base model from the Hub is downloaded and replaced by its folder, which is checked: attempts can be paid
+    for before it is loaded.
+
+    Args:
+        name: the recipe.
+        overrides: values of it, as KEY=VALUE.
+        serves_base: whether the base is measured as well.
 
     Raises:
         UnknownNameError: there is no such recipe.
-        WrongUseError: the recipe is invalid or cannot work here, or its base has to be fetched or converted.
+        WrongUseError: the recipe is invalid or cannot work here, or its base lacks a part, or has to be
+            fetched or converted.
         BenchError: the base model cannot be downloaded.
     """
     _, recipe = load_recipe(name, overrides)
-    refuse([*refusals(recipe), *_too_far(recipe)])
+    refuse([*refusals(recipe), *refusals_here(recipe), *_too_far(recipe)])
     source = recipe.model
     if source.base is not None:
-        source = source.model_copy(update={"base": str(_folder(source.base))})
+        folder = _folder(source.base)
+        check_weights(str(folder))
+        if serves_base and not is_adapter(folder):
+            choose_parsers(with_tools(read_checkpoint(folder)), None, None)
+        source = source.model_copy(update={"base": str(folder)})
     return recipe_text(recipe.model_copy(update={"model": source}))
 
 
