@@ -138,6 +138,27 @@ def test_no_step_is_trained_after_the_last_checkpoint(tmp_path: Path, data: Path
     assert [(out / name).read_bytes() for name in written] == before
 
 
+def rates(out: Path) -> list[float]:
+    return [json.loads(line)["learning_rate"] for line in (out / "metrics.jsonl").read_text().splitlines()]
+
+
+def test_the_rate_rises_before_it_is_constant(tmp_path: Path, data: Path, tokenizer: Path) -> None:
+    more = settings(
+        training__epochs=2, training__scheduler="constant", training__warmup_ratio=0.5,
+        training__optimizer="adamw", training__learning_rate=3e-3,
+    )  # fmt: skip
+    sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", tmp_path / "run", *more)
+    assert rates(tmp_path / "run") == pytest.approx([0, 1e-3, 2e-3, 3e-3, 3e-3, 3e-3])
+
+
+def test_a_single_step_teaches_something(tmp_path: Path, tokenizer: Path) -> None:
+    """A warm-up begins at 0, and would be all of it."""
+    data = write_rows(tmp_path / "train.jsonl", rows(4))
+    sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", tmp_path / "run", *settings())
+    [rate] = rates(tmp_path / "run")
+    assert rate > 0
+
+
 def wait_for(folder: Path, pattern: str, process: subprocess.Popen[bytes]) -> None:
     deadline = time.monotonic() + 300
     while not any(folder.glob(pattern)):

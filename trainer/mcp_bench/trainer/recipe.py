@@ -154,7 +154,7 @@ class Training(Section):
     scheduler: Literal["constant", "cosine", "linear"] = "cosine"
     """How the rate falls after the warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
-    """Share of the steps in which the rate rises."""
+    """Share of the steps in which the rate rises, from 0 in the first one. A single step has all of it."""
     weight_decay: NonNegativeFloat = 0.0
     """Of the optimizer: how strongly weights are drawn to 0."""
     max_grad_norm: PositiveFloat = 1.0

@@ -86,6 +86,12 @@ class Guarded(Trainer):
     def _get_train_sampler(self, train_dataset: Any = None) -> Sampler[int] | None:
         return self._order or super()._get_train_sampler(train_dataset)
 
+    def create_scheduler(self, num_training_steps: int, optimizer: Any = None) -> Any:
+        """Return the schedule. The first step of a warm-up has the rate 0: a single step would do nothing."""
+        if num_training_steps == 1:
+            self.args.warmup_steps = 0
+        return super().create_scheduler(num_training_steps, optimizer)
+
     def get_train_dataloader(self) -> Any:
         loader: Any = super().get_train_dataloader()
         if self._order is not None:

@@ -61,7 +61,10 @@ def arguments(
         "output_dir": str(checkpoints),
         "num_train_epochs": training.epochs,
         "gradient_accumulation_steps": accumulate,
-        "lr_scheduler_type": training.scheduler,
+        # transformers' `constant` ignores the warm-up
+        "lr_scheduler_type": "constant_with_warmup"
+        if training.scheduler == "constant"
+        else training.scheduler,
         "warmup_steps": training.warmup_ratio,
         "weight_decay": training.weight_decay,
         "max_grad_norm": training.max_grad_norm,
