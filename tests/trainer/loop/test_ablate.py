@@ -140,6 +140,22 @@ def test_wrong_use_is_reported_before_anything_starts(
         assert not out.exists()
 
 
+def test_cohorts_that_are_too_large_are_refused_before_there_is_a_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It would keep the size, so that another one would need another folder."""
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path / "home"))
+    out = tmp_path / "ablation"
+    tries = [
+        (planned(task, repeat=number), Episode(partial=float(number))) for task in "ab" for number in range(2)
+    ]
+    recorded(tries, benchmark="saasworld")
+    done = CliRunner().invoke(ablate, ["--recipe", "tiny-cpu", "--size", "3", "--out", str(out)])
+    assert isinstance(done.exception, WrongUseError)
+    assert "there are 2 (in 2 of 2 tasks). Choose a smaller --size" in str(done.exception)
+    assert not out.exists()
+
+
 @pytest.mark.parametrize("more", [["--recipe", "tiny-cpu"], ["--size", "7"], ["--run", "run_x"]])
 def test_a_resumed_ablation_keeps_its_settings(tmp_path: Path, more: list[str]) -> None:
     refused = CliRunner().invoke(ablate, ["--resume", str(tmp_path), *more])

@@ -10,10 +10,13 @@ from typing import Any
 
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.recorder.atomic_file import write_atomic
+from mcp_bench.recorder.curation.pipeline import Curation
+from mcp_bench.recorder.curation.selection import Selection
+from mcp_bench.recorder.export.manifest import chosen_episodes
 from mcp_bench.recorder.runs.find import run_paths
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.ablation.arms import Arms
-from mcp_bench.trainer.ablation.settings import AblationSettings
+from mcp_bench.trainer.ablation.settings import COHORTS, AblationSettings
 from mcp_bench.trainer.ablation.verdict import result
 from mcp_bench.trainer.folders import locked, new_folder, refuse_used, store_settings, stored_settings
 from mcp_bench.trainer.trial.recipe import trial_recipe
@@ -35,8 +38,10 @@ def begin(
             `run_paths` takes its `tags`.
 
     Raises:
-        WrongUseError: there are no runs, the recipe or a choice cannot be used, or the folder is not empty.
+        WrongUseError: there are no runs, or too few attempts in them; the recipe or a choice cannot be used;
+            or the folder is not empty.
         UnknownNameError: a run, the benchmark or a task is unknown.
+        NothingToExportError: no attempt in the runs can be used.
     """
     choices = dict(choices)
     # fixed, since later runs would change cohorts
@@ -48,12 +53,26 @@ def begin(
     given = {"recipe": recipe, "dev": [str(choices["dev"])], "runs": runs}
     settings = check(AblationSettings, {**choices, **given})
     text = trial_recipe(recipe, overrides, serves_base=False)
+    settings = replace(settings, benchmark=stored_name(settings.benchmark))
+    _check_cohorts(settings)
     dev = task_ids(settings.benchmark, "dev", choices["dev"])  # last: this takes long for many
-    settings = replace(settings, benchmark=stored_name(settings.benchmark), dev=dev)
+    settings = replace(settings, dev=dev)
     folder = new_folder(out, "ablations")
     (folder / "recipe.yaml").write_text(text, encoding="utf-8")
     store_settings(folder / SETTINGS, settings)
     return folder, settings
+
+
+def _check_cohorts(settings: AblationSettings) -> None:
+    """Check now that the runs have cohorts of this size. The folder keeps its settings, also a wrong one."""
+    selection = Selection(
+        runs=tuple(settings.runs),
+        benchmarks=(settings.benchmark,),
+        cohort=COHORTS[0],
+        size=settings.size,
+        on_leak="drop",
+    )
+    chosen_episodes(Curation(selection))
 
 
 def begun(folder: Path) -> tuple[Path, AblationSettings]:
