@@ -157,7 +157,12 @@ def test_the_agent_of_a_command_has_its_name_and_version(tmp_path: Path) -> None
         (("npx", "-y", "@agentclientprotocol/codex-acp@2.6.0"), "codex-acp"),
         (("/opt/bin/kimi", "acp"), "kimi"),
         (("my agent", "--acp"), "my-agent"),
+        (("npx", "-p", "@google/gemini-cli", "gemini", "--acp"), "gemini"),
+        (("env", "NO_COLOR=1", "qwen", "--acp"), "qwen"),
+        (("node", "--no-warnings", "/opt/node_modules/.bin/opencode", "acp"), "opencode"),
         (("uvx", "fancy@1.2"), "uvx"),
+        (("goose", "acp", "--provider", "copilot"), "goose"),
+        (("npx", "-y", "fancy", "--model", "qwen"), "npx"),
     ],
 )
 def test_the_profile_is_that_of_the_program(command: tuple[str, ...], name: str) -> None:

@@ -37,17 +37,36 @@ from mcp_bench.servers.errors import WrongUseError
 KEEPS_TOOLS = Capabilities(builtin_tools_off=False, reports_usage=True, reports_reasoning=True, http=True)
 OWN_HOME = replace(KEEPS_TOOLS, native=True)
 """For agents that take server and model by the session: their configuration stays untouched."""
+LAUNCHERS = {"bun", "bunx", "dlx", "env", "exec", "node", "npm", "npx", "pnpm", "run", "uvx", "yarn"}
+"""Programs that start another one, and their subcommands for that."""
+TAKE_A_WORD = ("-p", "--package")
+"""Options of launchers."""
 OWN_ENDPOINT = Needs(own_endpoint=False)
 """For agents whose endpoint only their own variables or configuration name (`no_endpoint`)."""
 
 
 def profile_of(command: tuple[str, ...]) -> Profile:
     """Return the profile of the program that a command starts, directly or through npx and the like."""
-    names = [re.sub(r"(?<=.)@.*$", "", PurePath(word).name) for word in command]
-    for name in names:
-        if name in PROFILES:
-            return PROFILES[name]
-    return Profile(re.sub(r"[^\w.-]", "-", names[0]), open_any, capabilities=OWN_HOME, needs=OWN_ENDPOINT)
+    if (name := named(program_of(command))) in PROFILES:
+        return PROFILES[name]
+    name = re.sub(r"[^\w.-]", "-", named(command[0]))
+    return Profile(name, open_any, capabilities=OWN_HOME, needs=OWN_ENDPOINT)
+
+
+def program_of(command: tuple[str, ...]) -> str:
+    """Return the program that a command starts. What follows it is its own, such as `--provider copilot`."""
+    words = iter(command)
+    for word in words:
+        if word in TAKE_A_WORD:
+            next(words, None)
+        elif named(word) not in LAUNCHERS and not word.startswith("-") and "=" not in word:
+            return word
+    return command[0]
+
+
+def named(word: str) -> str:
+    """Return the name of a program or of a package, without its folder and its version."""
+    return re.sub(r"(?<=.)@.*$", "", PurePath(word).name)
 
 
 def open_any(request: LaunchRequest) -> Opening:
