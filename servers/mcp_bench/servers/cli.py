@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sys
+from contextlib import redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -126,7 +128,8 @@ def tasks(
         raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
     source: Benchmark = load("benchmark", benchmark if path is None else f"{benchmark}:{path}")
     try:
-        found = whole_list(tagged(source, split, tags, limit), source, split, limit)
+        with redirect_stdout(sys.stderr):  # benchmarks may print
+            found = whole_list(tagged(source, split, tags, limit), source, split, limit)
     except BenchError:
         raise
     except Exception as error:  # raised by the benchmark's code
@@ -170,7 +173,6 @@ def note(text: str) -> None:
 def show(columns: list[str], rows: list[list[str]]) -> None:
     """Print a table. The last column is cut to fit the terminal, but not in a file or a pipe."""
     import shutil
-    import sys
 
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 

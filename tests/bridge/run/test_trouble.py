@@ -58,6 +58,7 @@ class Buggy(Notebook):
     name = "buggy"
 
     def tasks(self, split=None, limit=None):
+        bug("tasks", "all")
         yield from super().tasks(split, limit)
         if here("twice", "-"):
             yield from super().tasks(split, limit)
@@ -78,6 +79,8 @@ def here(place, task):
     return os.environ["BUG"] == place and task in os.environ.get("ONLY", task)
 
 def bug(place, task):
+    if os.environ["BUG"] == "print":
+        print(place, task)
     if here(place, task):
         if "EXIT" in os.environ:
             raise SystemExit(f"bug in {place}")
@@ -144,6 +147,23 @@ def test_a_bug_in_one_task_leaves_the_others(bench, place: str, why: str) -> Non
     found = outcomes(bench)
     assert found.keys() == {"colours", "numbers"}
     assert (found["colours"] or "").startswith(why) and found["numbers"] is None
+
+
+@pytest.mark.usefixtures("buggy")
+def test_what_a_benchmark_prints_is_in_no_output_for_programs(bench, tmp_path: Path) -> None:
+    bench.environ["BUG"] = "print"
+    asked = ("record", "--agent", "oracle", "--benchmark", "buggy", "--task", "colours", "--json")
+    assert json.loads(bench.run(*asked, "--dry-run").stdout)["tasks"] == ["colours"]
+    done = bench.run(*asked)
+    assert json.loads(done.stdout)["strict"] == 1
+    assert "open colours" in done.stderr and "grade colours" in done.stderr
+    assert json.loads(bench.run("record", "--resume", json.loads(done.stdout)["run"], "--json").stdout)
+    assert [one["status"] for one in json.loads(bench.run("regrade", "--json").stdout)] == ["same"]
+    assert "colours" in bench.run("tasks", "buggy", "--ids").stdout.splitlines()[:1]
+    matrix = tmp_path / "matrix.yaml"
+    matrix.write_text("name: m\nrecord: {benchmark: buggy, limit: 1}\nagents: [{agent: oracle}]\n")
+    assert json.loads(bench.run("record", "--config", matrix, "--dry-run", "--json").stdout)["cells"]
+    assert json.loads(bench.run("record", "--config", matrix, "--json").stdout)["complete"]
 
 
 @pytest.mark.usefixtures("buggy")

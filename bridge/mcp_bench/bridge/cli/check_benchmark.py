@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from contextlib import redirect_stdout
 from dataclasses import asdict
 
 import click
@@ -57,14 +58,15 @@ def check_benchmark(benchmark: str, limit: int, seed: int, as_json: bool) -> Non
 
     logging.disable(logging.ERROR)  # tools that raise are findings; their tracebacks would hide the others
     findings = []
-    for finding in run_checks(found, limit, seed):
-        findings.append(finding)
-        if as_json:
-            continue
-        verdict = click.style(finding.verdict.ljust(WIDTH), fg=COLOURS[finding.verdict])
-        click.echo(f"{verdict}  {finding.check}: {sanitize_line(finding.summary)}")
-        for reason in finding.reasons:
-            click.echo(f"{'':{WIDTH}}  - {sanitize_line(reason)}")
+    with redirect_stdout(sys.stderr if as_json else sys.stdout):  # benchmarks may print
+        for finding in run_checks(found, limit, seed):
+            findings.append(finding)
+            if as_json:
+                continue
+            verdict = click.style(finding.verdict.ljust(WIDTH), fg=COLOURS[finding.verdict])
+            click.echo(f"{verdict}  {finding.check}: {sanitize_line(finding.summary)}")
+            for reason in finding.reasons:
+                click.echo(f"{'':{WIDTH}}  - {sanitize_line(reason)}")
     failed = [finding.check for finding in findings if finding.verdict == "failed"]
     warned = [finding.check for finding in findings if finding.verdict in ("warning", "not checked")]
     if as_json:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -162,14 +163,16 @@ def record(
         if dry_run:
             show_run(chosen, as_json=as_json, elsewhere=parallel.ray)
             return
-        setup, run = start_run(chosen, elsewhere=parallel.ray)
+        with redirect_stdout(sys.stderr):  # benchmarks and plugins may print
+            setup, run = start_run(chosen, elsewhere=parallel.ray)
     else:
         own = {*choices, "dry_run"} - set(AGAIN)
         refuse_given(ctx, own, "--resume keeps the run's own settings")
         for name in AGAIN:
             if not was_given(ctx, name):
                 choices[name] = () if name == "run_tags" else None  # a file's defaults are for new runs
-        setup, run = resume_run(resume, **{name: choices[name] for name in AGAIN})
+        with redirect_stdout(sys.stderr):
+            setup, run = resume_run(resume, **{name: choices[name] for name in AGAIN})
     with run:
         code = run_and_report(setup, run, parallel, choices["max_cost"], as_json)
     sys.exit(code)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,8 @@ def record_file(
     from mcp_bench.bridge.matrix.run import record_cells
     from mcp_bench.bridge.run.events import SIGNAL
 
-    plan = planned(read_matrix(path, ctx.command), _parser(ctx, path.parent, choices_of))
+    with redirect_stdout(sys.stderr):  # benchmarks and plugins may print
+        plan = planned(read_matrix(path, ctx.command), _parser(ctx, path.parent, choices_of))
     for text in plan.warnings:
         click.echo(_sanitized(f"Warning: {text}"), err=True)
     if dry_run:
@@ -46,7 +48,8 @@ def record_file(
         return 0
     for line in _before(plan):
         click.echo(_sanitized(line), err=True)
-    results = record_cells(plan)
+    with redirect_stdout(sys.stderr):
+        results = record_cells(plan)
     incomplete = [result for result in results if not result.complete]
     stopped = any(result.why == SIGNAL for result in results)
     runs = tuple(result.run for result in results if result.run is not None)
@@ -85,7 +88,8 @@ def show_run(chosen: Choices, *, as_json: bool, elsewhere: bool = False) -> None
     """Check one run, and print what it would be. `elsewhere`: see `checked_run`."""
     from mcp_bench.bridge.run.setup import checked_run
 
-    setup, info = checked_run(chosen, elsewhere=elsewhere)
+    with redirect_stdout(sys.stderr):  # benchmarks and plugins may print
+        setup, info = checked_run(chosen, elsewhere=elsewhere)
     if as_json:
         named = {"agent", "agent_version", "model", "benchmark", "benchmark_version"}
         tasks = [episode.task for episode in info.plan]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -63,7 +63,7 @@ def regrade(
 
     harden()
     episodes, whole = graded((*named, *runs), run_tags)
-    with progress(len(episodes)) as advance:
+    with progress(len(episodes)) as advance, redirect_stdout(sys.stderr):  # benchmarks may print
         outcomes = anyio.run(regrade_all, episodes, jobs, lambda _: advance())
     if as_json:
         click.echo(json.dumps([document(outcome) for outcome in outcomes]))

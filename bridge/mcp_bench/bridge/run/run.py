@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stdout
 from dataclasses import asdict
 
 import anyio
@@ -41,7 +42,8 @@ def run_and_report(
 
     `max_cost` is in US dollars and overrides the run's own limit.
     """
-    ended = run_to_end(setup, run, parallel, max_cost)
+    with redirect_stdout(sys.stderr):  # benchmarks and plugins may print
+        ended = run_to_end(setup, run, parallel, max_cost)
     if as_json:
         click.echo(json.dumps(asdict(ended)))
     return 1 if ended.stopped or ended.invalid else 0
