@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import SecretError
-from mcp_bench.servers.secret import made_secret, make_secret, variable
+from mcp_bench.servers.registry import load
+from mcp_bench.servers.secret import made_secret, main, make_secret, variable
 
 pytestmark = pytest.mark.component
 
@@ -43,6 +45,7 @@ def test_of_two_first_uses_at_once_the_second_keeps_the_secret(
     [
         (["saasworlds"], "", "Error: unknown benchmark 'saasworlds' (did you mean saasworld"),
         (["a/b"], "", "Error: unknown benchmark 'a/b'"),
+        (["swe"], "", "Error: benchmark 'swe' has no private split, so it needs no secret"),
         (["--help"], "", "Usage: python -m mcp_bench.servers.secret BENCHMARK"),
         ([], "", "Usage: python -m mcp_bench.servers.secret BENCHMARK"),
         (["mle"], "~nobody-has-this-name/x", "Error: ~nobody-has-this-name/x: ~nobody-has-this-name has no"),
@@ -54,3 +57,12 @@ def test_a_wrong_command_makes_no_secret(tmp_path: Path, arguments: list[str], n
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.startswith(says), done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_api_of_saasworld_has_the_secret_of_saasworld(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_HOME", str(tmp_path))
+    main(["saasworld-api"])
+    api: Benchmark = load("benchmark", "saasworld-api")
+    assert next(iter(api.tasks("private"))).split == "private"

@@ -17,13 +17,15 @@ from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 
-from mcp_bench.servers.errors import BenchError, NoSecretError, SecretError, UnknownNameError
+from mcp_bench.servers.errors import BenchError, NoSecretError, SecretError, WrongUseError
 from mcp_bench.servers.home import expanded, home
-from mcp_bench.servers.registry import registered
+from mcp_bench.servers.registry import load
 
 PRIVATE = "private"
 """The split that follows from a secret."""
 MIN_BYTES = 16
+SHARED = {"saasworld-api": "saasworld"}
+"""Benchmarks whose private split is that of another one."""
 
 
 def variable(benchmark: str) -> str:
@@ -120,13 +122,19 @@ def made_secret(benchmark: str) -> str | None:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Create the secret of the benchmark that the command line names, and print its path."""
+    """Create the secret of the benchmark that the command line names, and print its path.
+
+    Raises:
+        BenchError: there is no such benchmark, it has no private split, or the secret cannot be written.
+    """
     if len(arguments) != 1 or arguments[0].startswith("-"):
         sys.exit("Usage: python -m mcp_bench.servers.secret BENCHMARK")
-    known = registered("benchmark")
-    if arguments[0] not in known:
-        raise UnknownNameError("benchmark", arguments[0], known)
-    print(make_secret(arguments[0]))
+    from mcp_bench.servers.contracts import BenchmarkDefaults, with_defaults
+
+    (name,) = arguments
+    if not with_defaults(load("benchmark", name), BenchmarkDefaults).private_splits:
+        raise WrongUseError(f"benchmark {name!r} has no private split, so it needs no secret")
+    print(make_secret(SHARED.get(name, name)))
 
 
 if __name__ == "__main__":
