@@ -99,6 +99,16 @@ def test_a_solution_that_is_not_all_text_is_no_reference(tmp_path: Path) -> None
     assert benchmark.reference("rot.easy") is not None
 
 
+def test_a_folder_without_challenges_is_missing_and_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MCP_BENCH_CYBENCH", str(tmp_path / "challenges"))
+    assert f"{tmp_path}/challenges has no folder with an eval.yaml" in str(BENCHMARK.missing())
+    (tmp_path / "challenges").mkdir()
+    challenge(tmp_path / "challenges" / "rot")
+    assert BENCHMARK.missing() is None
+
+
 class Machine(NoHost):
     """A host, and a stand-in for the sandbox that it lends."""
 

@@ -9,7 +9,7 @@ from hmac import compare_digest
 from pathlib import Path
 
 from mcp_bench.servers.contracts import JSON, Reference, Replay, Task, ToolCall, ToolResult
-from mcp_bench.servers.cybench.challenge import LEVELS, Challenge, content, found, text
+from mcp_bench.servers.cybench.challenge import LEVELS, Challenge, content, found, no_challenges, sheets, text
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.grading import AssertionResult
 from mcp_bench.servers.home import expanded
@@ -69,7 +69,9 @@ class Cybench(SimpleBenchmark):
 
     def missing(self) -> str | None:
         """Return why it cannot run here."""
-        return None if self._place() is not None else f"no folder of challenges: {HOW}"
+        if (place := self._place()) is None:
+            return f"no folder of challenges: {HOW}"
+        return None if sheets(place) else no_challenges(place)
 
     def ids(self, split: str) -> list[str]:
         return [

@@ -46,19 +46,27 @@ class Compose(BaseModel):
     services: dict[str, Any] | None = None
 
 
+def sheets(folder: Path) -> list[Path]:
+    """Return the files that describe the challenges of a folder."""
+    return sorted(folder.glob("*/eval.yaml"))
+
+
+def no_challenges(folder: Path) -> str:
+    """Return what to say of a folder without such files."""
+    return f"{folder} has no folder with an eval.yaml: name the folder `challenges` of cybench"
+
+
 def found(folder: Path) -> dict[str, tuple[Path, Challenge]]:
     """Return the challenges of a folder that need neither a server nor a download, by name.
 
     Raises:
         WrongUseError: a file is not one of a challenge, two challenges share a name, or there is none.
     """
-    sheets = sorted(folder.glob("*/eval.yaml"))
-    if not sheets:
-        raise WrongUseError(
-            f"{folder} has no folder with an eval.yaml: name the folder `challenges` of cybench"
-        )
+    listed = sheets(folder)
+    if not listed:
+        raise WrongUseError(no_challenges(folder))
     challenges: dict[str, tuple[Path, Challenge]] = {}
-    for sheet in sheets:
+    for sheet in listed:
         challenge = _read(sheet, Challenge)
         if not here(sheet.parent, challenge):
             continue
