@@ -7,7 +7,7 @@ import pytest
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.sdk import SimpleBenchmark, SimpleWorld, Task
-from mcp_bench.servers.tagged import tagged
+from mcp_bench.servers.tagged import tagged, whole_list
 
 pytestmark = pytest.mark.unit
 
@@ -66,3 +66,20 @@ def test_tags_that_no_task_has_together_are_refused() -> None:
     """A list without an end would be searched without an end."""
     with pytest.raises(WrongUseError, match="no task in split 'train' with the tags even, odd"):
         tagged(Without4(), "train", ["even", "odd"], 1)
+
+
+def test_a_limit_is_asked_for_before_the_tasks_of_an_endless_split_are_made() -> None:
+    made = []
+
+    class Endless(Without4):
+        endless_splits = ("train",)
+
+        def make_task(self, task_id: str) -> Task | None:
+            made.append(task_id)
+            return super().make_task(task_id)
+
+    source = Endless()
+    assert len(whole_list(tagged(source, None, [], 2), source, None, 2)) == 2
+    with pytest.raises(WrongUseError, match="without end in split 'train': use --limit N"):
+        whole_list(tagged(source, None, []), source, None, None)
+    assert len(made) == 3

@@ -339,6 +339,8 @@ class BenchmarkDefaults:
     private_splits: tuple[str, ...] = ()
     """Splits whose tasks nobody can know beforehand, because they follow from a secret of this machine. The
     tasks of all others are public: an agent may carry their solutions."""
+    endless_splits: tuple[str, ...] = ()
+    """Splits without an end: to list or record them takes a limit, which is then asked for at once."""
     by_hand: str | None = None
     """The name of another benchmark: what interactive use serves in place of this one. It is for benchmarks
     whose tools differ from task to task."""

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
 from itertools import count, islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
-from mcp_bench.servers.contracts import Benchmark, Task
+from mcp_bench.servers.contracts import Benchmark, BenchmarkDefaults, Task, with_defaults
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 
 MOST_TASKS = 3_000
 """A list with more may be endless, such as codeworld's `train`."""
 
-Listed = TypeVar("Listed")
+
+class OfSplit(Protocol):
+    """A task, or what stands for one that could not be made."""
+
+    @property
+    def split(self) -> str: ...
+
+
+Listed = TypeVar("Listed", bound=OfSplit)
 
 
 def tagged(
@@ -53,12 +61,19 @@ def whole_list(
     """Return tasks of a split that were selected with `limit` as a list.
 
     Raises:
-        WrongUseError: there is no limit, and there are more than `MOST_TASKS`.
+        WrongUseError: there is no limit, and there are more than `MOST_TASKS`, or the split has no end.
     """
-    found = list(tasks if limit is not None else islice(tasks, MOST_TASKS + 1))
-    if limit is None and len(found) > MOST_TASKS:
-        raise WrongUseError(
-            f"benchmark {benchmark.name!r} has more than {MOST_TASKS:,} tasks in split "
-            f"{split or 'default'!r}, perhaps without an end: use --limit N"
-        )
+    endless = with_defaults(benchmark, BenchmarkDefaults).endless_splits
+    found: list[Listed] = []
+    for task in tasks:
+        if limit is None and task.split in endless:
+            raise WrongUseError(
+                f"benchmark {benchmark.name!r} has tasks without end in split {task.split!r}: use --limit N"
+            )
+        if limit is None and len(found) == MOST_TASKS:
+            raise WrongUseError(
+                f"benchmark {benchmark.name!r} has more than {MOST_TASKS:,} tasks in split "
+                f"{split or 'default'!r}, perhaps without an end: use --limit N"
+            )
+        found.append(task)
     return found

@@ -33,6 +33,7 @@ class CodeWorld(SimpleBenchmark):
     summary = "Generated work in a terminal: mend code, analyse logs, clean data, repair repositories."
     replay: Replay = "none"
     private_splits = (PRIVATE,)
+    endless_splits = ("train",)
     default_split = "train"
     toolset = ShellWorld.toolset
     agent_inside = True
