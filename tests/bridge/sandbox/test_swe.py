@@ -123,6 +123,16 @@ def test_meddling_with_the_tests_scores_nothing(folder: Path, commands: tuple[st
     assert (grade.strict, grade.partial) == (False, 0)
 
 
+def test_tests_without_pytest_are_no_failure_of_the_agent(bench, folder: Path) -> None:
+    (folder / "layer").unlink()
+    bench.environ["MCP_BENCH_SWE"] = str(folder)
+    bench.run("record", "--agent", "oracle", "--benchmark", "swe", code=1)
+    [episode] = bench.rows("select invalid, invalid_detail from episodes")
+    assert episode["invalid"] == "world_failed"
+    assert "no pytest is in the tasks' layer" in episode["invalid_detail"]
+    assert bench.grades() == []
+
+
 def test_helpers_beside_the_tests_are_not_the_agents(folder: Path) -> None:
     """In a folder that is not named as usual."""
     clone, path = folder / "repos" / "our__halves", folder / "tasks.jsonl"

@@ -61,12 +61,20 @@ class SweWorld(ShellWorld):
             solved: returns the same with the hidden tests and the solution.
 
         Raises:
-            SandboxError: the sandbox failed.
+            SandboxError: a sandbox failed, or no pytest is where the tests run.
         """
         await unpack(sandbox, tree)
         done = await sandbox.run(f"cd {ROOT} && {{ ! command -v git >/dev/null || {{ {COMMIT}; }}; }}")
         if done.code:
             raise SandboxError(f"the repository could not be set up: {done.output[-SHOWN:]}")
+        done = await verifier.run(
+            f"{python(task)} -c 'import sys; sys.path.insert(0, \"{SITE}\"); import pytest'"
+        )
+        if done.code:
+            raise SandboxError(
+                f"the tests of {task.instance_id} cannot run: no pytest is in the tasks' layer or "
+                f"their base: {done.output[-SHOWN:]}"
+            )
         return cls(task, sandbox, verifier, tree, tests, solved)
 
     async def grade(self, answer: str) -> Grade:
@@ -151,8 +159,7 @@ class SweWorld(ShellWorld):
         await unpack(self._verifier, {**tree, path: File(0o100644, text.encode())})
         listed = " ".join(map(shlex.quote, (*paths, path)))
         added = ",".join(new_modules({*self._tree, *self._tests}, tree))
-        site = "-S" if self._task.base == HOST_BASE else ""
-        command = f"cd {ROOT} && python3 -I -B {site} {RUNNER} --repository={added} {listed}"
+        command = f"cd {ROOT} && {python(self._task)} {RUNNER} --repository={added} {listed}"
         run = await signed_run(self._verifier, command, seconds=TEST_SECONDS)
         self.test_output = run.result.output
         if run.result.timed_out:
@@ -208,6 +215,11 @@ async def unpack(sandbox: Sandbox, tree: Tree) -> None:
     )
     if done.code:
         raise SandboxError(f"the repository could not be unpacked: {done.output[-SHOWN:]}")
+
+
+def python(task: Instance) -> str:
+    """Return the command of the Python that runs the tests."""
+    return "python3 -I -B" + (" -S" if task.base == HOST_BASE else "")
 
 
 def python_path(folders: tuple[str, ...]) -> str:
