@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import os
+import re
 from collections.abc import Collection, Iterable, Sequence
 from hashlib import sha256
 from pathlib import PurePosixPath
@@ -31,6 +33,10 @@ IMPORTED = (".py", ".pyc", ".so")
 PLUGIN_FOLDERS = (".dist-info", ".egg-info")
 """Ends of folders that name plugins of pytest."""
 SHOWN_BYTES = 1 << 20
+NAMED = re.compile(r'^(?:---|\+\+\+) (?:"((?:[^"\\]|\\.)+)"|([^"\t\n][^\t\n]*))', re.MULTILINE)
+"""A line of a patch that names a file: in quotes if it has odd characters, before a tab if it has a space."""
+ESCAPED = re.compile(rb"\\([0-3][0-7]{2}|.)")
+ESCAPES = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r", strict=True))
 
 
 def edited(tree: Tree, changes: Iterable[FileChange], root: str) -> tuple[dict[str, int], list[str]]:
@@ -59,12 +65,26 @@ def is_test(name: str) -> bool:
     return (name.startswith("test_") and name.endswith(".py")) or name.endswith("_test.py")
 
 
-def is_protected(path: str, solution: str, named: Collection[str] = ()) -> bool:
+def changed_by(patch: str) -> frozenset[str]:
+    """Return the files that a patch of git names."""
+
+    def char(found: re.Match[bytes]) -> bytes:
+        code = found[1]
+        return bytes([int(code, 8) if len(code) == 3 else ESCAPES.get(code[0], code[0])])
+
+    names = (
+        os.fsdecode(ESCAPED.sub(char, os.fsencode(quoted))) if quoted else plain
+        for quoted, plain in NAMED.findall(patch)
+    )
+    return frozenset(name.partition("/")[2] for name in names)
+
+
+def is_protected(path: str, solution: Collection[str], named: Collection[str] = ()) -> bool:
     """Return whether an agent's version of a file is left out of its grade: it takes part in how tests run.
 
     A file that the reference solution changes never is.
     """
-    if f"+++ b/{path}\n" in solution or f"--- a/{path}\n" in solution:
+    if path in solution:
         return False
     place = PurePosixPath(path)
     name = place.name
@@ -78,7 +98,7 @@ def is_protected(path: str, solution: str, named: Collection[str] = ()) -> bool:
     )
 
 
-def folders_of_tests(tests: Tree, named: Collection[str], solution: str) -> tuple[str, ...]:
+def folders_of_tests(tests: Tree, named: Collection[str], solution: Collection[str]) -> tuple[str, ...]:
     """Return folders, with a slash at the end, that belong to the tests: helpers and data, too.
 
     In each is a test that the task names. Its name says so, or half of its modules are tests. The
@@ -89,7 +109,7 @@ def folders_of_tests(tests: Tree, named: Collection[str], solution: str) -> tupl
         there = [PurePosixPath(path).name for path in tests if path.rpartition("/")[0] == folder]
         modules = [name for name in there if name.endswith(".py") and name not in ("__init__.py", *SETTINGS)]
         mostly = 2 * sum(map(is_test, modules)) >= len(modules)
-        touched = any(f"\n{side}/{folder}/" in solution for side in ("--- a", "+++ b"))
+        touched = any(path.startswith(f"{folder}/") for path in solution)
         if (mostly or "test" in folder.rpartition("/")[2]) and not touched:
             found.add(f"{folder}/")
     return tuple(found)
@@ -129,10 +149,11 @@ def graded(
         removed: what it removed.
         named: the files of the tests that the task names.
     """
-    own = folders_of_tests(tests, named, solution)
+    changed = changed_by(solution)
+    own = folders_of_tests(tests, named, changed)
 
     def protected(path: str) -> bool:
-        return path.startswith(own) or is_protected(path, solution, named)
+        return path.startswith(own) or is_protected(path, changed, named)
 
     gone = {path for path in removed if not protected(path)}
     hidden = {path for path in tree.keys() | tests.keys() if tests.get(path) != tree.get(path)}
