@@ -6,19 +6,21 @@ import re
 import shlex
 from collections.abc import Iterator, Set
 from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from posixpath import join
 
 from mcp_bench.servers.errors import SandboxError
 from mcp_bench.servers.harbor.dockerfile import Image, Step, copy_words
+from mcp_bench.servers.harbor.dockerignore import ignored_in
 from mcp_bench.servers.harbor.folder import OWN_FILES, TaskFolder
 from mcp_bench.servers.sandbox import HOST_BASE, Sandbox
 
 RUN_SECONDS = 300.0
 ARCHIVES = (".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz")
 ARCHIVE = "/run/mcp-bench-archive"
+COPIED = "/run/mcp-bench-copied"
 SHOWN = 300
-SCHEME = "1"
+SCHEME = "2"
 """Changes with the way Dockerfiles are followed."""
 SYSTEM = ("/usr/bin", "/usr/lib", "/usr/local/bin", "/var/lib/dpkg/status")
 """They change when this machine's programs do."""
@@ -88,6 +90,8 @@ async def done(sandbox: Sandbox, command: str, step: Step) -> None:
 async def copy(sandbox: Sandbox, root: Path, step: Step, own: Set[str]) -> None:
     """Follow COPY or ADD. The task's tests and solution are never copied.
 
+    What an option `chown` names gets what is copied, and not what was there.
+
     Args:
         root: the context, resolved.
         own: what in it is never copied.
@@ -97,6 +101,9 @@ async def copy(sandbox: Sandbox, root: Path, step: Step, own: Set[str]) -> None:
     """
     options, sources, target = copy_words(step.text)
     place = join(step.workdir, target)
+    owned = f"xargs -0r chown {shlex.quote(options.get('chown', ''))} --"
+    new = "chown" in options and (await sandbox.run(f"test -e {shlex.quote(place)}")).code != 0
+    copied = [place] if new else []
     for source in sources:
         found = matching(root, source)
         if not found:
@@ -106,15 +113,19 @@ async def copy(sandbox: Sandbox, root: Path, step: Step, own: Set[str]) -> None:
         for one in found:
             if step.kind == "ADD" and one.name.endswith(ARCHIVES):
                 await sandbox.write(ARCHIVE, one.read_bytes())
-                unpack = f"mkdir -p {shlex.quote(place)} && tar -xf {ARCHIVE} -C {shlex.quote(place)}"
-                await done(sandbox, f"{unpack} && rm {ARCHIVE}", step)
+                unpack = f"mkdir -p {shlex.quote(place)} && cd {shlex.quote(place)} && tar -xf {ARCHIVE}"
+                if "chown" in options:
+                    unpack += f" && tar -tf {ARCHIVE} | tr '\\n' '\\0' | {owned}"
+                await done(sandbox, f"({unpack}) && rm {ARCHIVE}", step)
                 continue
             for file, name in files(one, root, own):
                 to = join(place, name) if one.is_dir() or folder else place
                 mode = int(options["chmod"], 8) if options.get("chmod", "").isdigit() else file.stat().st_mode
                 await sandbox.write(to, file.read_bytes(), mode=mode & 0o777)
+                copied += [to, *(join(place, str(above)) for above in PurePosixPath(name).parents[:-1])]
     if "chown" in options:
-        await done(sandbox, f"chown -R {shlex.quote(options['chown'])} {shlex.quote(place)}", step)
+        await sandbox.write(COPIED, "\0".join(copied).encode())
+        await done(sandbox, f"{owned} <{COPIED} && rm {COPIED}", step)
 
 
 def matching(root: Path, source: str) -> list[Path]:
@@ -126,9 +137,12 @@ def matching(root: Path, source: str) -> list[Path]:
 
 def files(one: Path, root: Path, own: Set[str]) -> Iterator[tuple[Path, str]]:
     """Yield the files of a source and their names below the destination."""
+    ignored = ignored_in(root)
     for file in [one] if one.is_file() else sorted(one.rglob("*")):
         inside = file.resolve()
         if not inside.is_file() or not inside.is_relative_to(root):
+            continue
+        if ignored(str(file.relative_to(root))):
             continue
         # by its name, and by what a link or `..` leads to
         if own.isdisjoint((inside.relative_to(root).parts[0], file.relative_to(root).parts[0])):

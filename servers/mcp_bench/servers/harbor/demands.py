@@ -20,8 +20,8 @@ from mcp_bench.servers.home import home
 from mcp_bench.servers.sandbox import Sandbox
 from mcp_bench.servers.worlds.shell_world import ShellWorld
 
-SCHEME = "3"
-"""Changes with the way tests are run."""
+SCHEME = "4"
+"""Changes with the way environments are made and tests are run."""
 REWARD = "reward"
 SHOWN = 400
 
