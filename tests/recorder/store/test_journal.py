@@ -178,6 +178,19 @@ def test_a_journal_that_is_refused_is_closed(folder: RunFolder, tmp_path: Path, 
     assert (copy / NAMES[0]).read_bytes() == entry
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_link_in_place_of_a_journal_is_not_followed(folder: RunFolder, tmp_path: Path, name: str) -> None:
+    """A folder from elsewhere can have one. What a journal had is cut off, and so would its target be."""
+    theirs = killed_now(folder, tmp_path)
+    own = tmp_path / "own"
+    own.write_text("mine")
+    (theirs / name).unlink(missing_ok=True)
+    (theirs / name).symlink_to(own)
+    with pytest.raises(StorageError, match=f"cannot write .*{name}"):
+        RunReader(theirs)
+    assert own.read_text() == "mine"
+
+
 async def test_pending_frames_are_committed_soon(folder: RunFolder, episode: str) -> None:
     committed = threading.Event()
     folder.recording.writer.connection.set_trace_callback(

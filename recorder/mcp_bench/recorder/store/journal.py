@@ -99,7 +99,8 @@ class Journal:
         self._files: list[int] = []
         try:
             for path in self._paths:
-                flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+                # no links: what was committed is cut off, and a folder from elsewhere can have a link here
+                flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
                 self._files.append(os.open(path, flags, 0o600))
         except OSError as error:
             for file in self._files:
