@@ -1,9 +1,14 @@
-"""A YAML file that a person wrote: its content, and the lines of its keys for error texts."""
+"""A YAML file: its content, and the lines of its keys for error texts.
+
+Another person or an agent may have written it. YAML can name a part again, also within a part that is named
+again: ten lines can mean a billion values. What a text means as a whole is therefore limited.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +18,8 @@ from mcp_bench.servers.errors import WrongUseError
 
 Place = Sequence[str | int]
 """Keys and positions from the top of a file down to a value."""
+MOST_VALUES = 100_000
+"""That a text may have, keys included. A part counts wherever it is named."""
 
 
 @dataclass(frozen=True)
@@ -71,14 +78,7 @@ def read_yaml(path: Path, hint: str = "") -> YamlFile:
     except UnicodeDecodeError as error:
         raise WrongUseError(f"{path}: not UTF-8: {error}") from error
     try:
-        loader = yaml.SafeLoader(text)
-        try:
-            root = loader.get_single_node()
-            if root is not None:
-                _refuse_repeated(path, root, set())
-                content = loader.construct_document(root)
-        finally:
-            loader.dispose()
+        root, content = _parsed(text, lambda found: _refuse_repeated(path, found, set()))
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f":{mark.line + 1}" if mark else ""
@@ -88,6 +88,48 @@ def read_yaml(path: Path, hint: str = "") -> YamlFile:
     if not isinstance(root, yaml.MappingNode):
         raise WrongUseError(f"{path}: the file has no keys: it must be a mapping{hint}")
     return YamlFile(path, content, root)
+
+
+def load_yaml(text: str | bytes) -> Any:
+    """Return what a text means; None if it is empty.
+
+    Raises:
+        YAMLError: it is not YAML, or means more than `MOST_VALUES` values.
+        ValueError, RecursionError: it has a number or a date that Python cannot have, or is nested too deep.
+    """
+    return _parsed(text)[1]
+
+
+def _parsed(
+    text: str | bytes, check: Callable[[yaml.Node], object] = lambda _: None
+) -> tuple[yaml.Node | None, Any]:
+    """Return a text's top and what it means. `check` gets the top before that is made."""
+    loader = yaml.SafeLoader(text)
+    try:
+        root = loader.get_single_node()
+        if root is None:
+            return None, None
+        if _size(root, {}) > MOST_VALUES:
+            raise yaml.YAMLError(f"it has more than {MOST_VALUES:,} values")
+        check(root)
+        return root, loader.construct_document(root)
+    finally:
+        loader.dispose()
+
+
+def _size(node: yaml.Node, known: dict[int, int]) -> int:
+    """Return how many values a part means. `known` has those of parts that were met."""
+    if (found := known.get(id(node))) is not None:
+        return found
+    known[id(node)] = MOST_VALUES + 1  # for a part that is named within itself
+    inner: Iterable[yaml.Node] = ()
+    if isinstance(node, yaml.MappingNode):
+        inner = chain.from_iterable(node.value)
+    elif isinstance(node, yaml.SequenceNode):
+        inner = node.value
+    size = 1 + sum(_size(one, known) for one in inner)
+    known[id(node)] = size
+    return size
 
 
 def dashed(key: Any) -> Any:

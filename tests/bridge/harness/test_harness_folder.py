@@ -70,6 +70,7 @@ WRONG = {
     "no description": ({"skills/a/SKILL.md": "---\nname: a\n---\nx"}, "needs a description"),
     "broken YAML": ({"tools.yaml": "press: x\n  y: ["}, r"tools.yaml:2: not YAML"),
     "a list": ({"agents.yaml": "- chat"}, "must be a mapping"),
+    "a part that is named within itself": ({"tools.yaml": "press: &a {x: *a}"}, "more than 100,000 values"),
     "no options": ({"agents.yaml": "chat: 7"}, "chat needs options"),
     "a choice of the operator": (
         {"agents.yaml": "acp: {command: evil}"},

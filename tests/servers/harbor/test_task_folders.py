@@ -154,6 +154,13 @@ def test_a_typed_solution_that_is_no_yaml_is_named(tmp_path: Path) -> None:
     assert str(raised.value).startswith(f"{folder / 'solution.yaml'} cannot be read: ")
 
 
+def test_settings_that_mean_far_more_than_they_say_are_named(tmp_path: Path) -> None:
+    folder = terminal_bench_task(tmp_path / "a")
+    (folder / "task.yaml").write_text("instruction: &a [*a]")
+    with pytest.raises(BenchError, match=r"task.yaml cannot be read: it has more than 100,000 values"):
+        list(BENCHMARK.at(str(tmp_path)).tasks())
+
+
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     with pytest.raises(BenchError, match="has no task"):

@@ -28,6 +28,7 @@ import yaml
 from mcp_bench.bridge.harness.recall import Recalled
 from mcp_bench.recorder.run_settings import RunSettings, StoredHarness
 from mcp_bench.servers.errors import WrongUseError, suggestion
+from mcp_bench.servers.yaml_file import load_yaml
 
 MOST_BYTES = 256 << 10
 """Of all files together: the folder is stored with each run."""
@@ -281,7 +282,7 @@ def _frontmatter(where: str, text: str) -> tuple[dict[Any, Any], str]:
 
 def _parsed(where: str, text: str) -> dict[Any, Any]:
     try:
-        found = yaml.safe_load(text) or {}
+        found = load_yaml(text) or {}
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         raise WrongUseError(

@@ -19,6 +19,7 @@ import yaml
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.harbor.dockerfile import Image, UnsupportedError, parsed
+from mcp_bench.servers.yaml_file import load_yaml
 
 Format = Literal["harbor", "terminal-bench"]
 HARBOR, TERMINAL_BENCH = "task.toml", "task.yaml"
@@ -197,8 +198,8 @@ class TaskFolder:
             if not (file := self.context / name).exists():
                 continue
             try:
-                services = dict((yaml.safe_load(_text(file)) or {}).get("services") or {})
-            except (yaml.YAMLError, AttributeError, TypeError, ValueError):
+                services = dict((load_yaml(_text(file)) or {}).get("services") or {})
+            except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError):
                 raise UnsupportedError(f"{name} cannot be read") from None
             if len(services) > 1:
                 raise UnsupportedError(f"{name} has {len(services)} services")
@@ -238,8 +239,8 @@ def read_folder(path: Path, task_id: str) -> TaskFolder:
     file = file if kind == "harbor" else path / TERMINAL_BENCH
     try:
         text = _text(file)
-        settings = tomllib.loads(text) if kind == "harbor" else yaml.safe_load(text)
-    except (tomllib.TOMLDecodeError, yaml.YAMLError) as error:
+        settings = tomllib.loads(text) if kind == "harbor" else load_yaml(text)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongUseError(f"{file} cannot be read: {error}") from error
     if not isinstance(settings, dict):
         raise WrongUseError(f"{file} is no table of settings")

@@ -12,6 +12,7 @@ from mcp_bench.servers.contracts import Reference, ToolCall
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.harbor.folder import TaskFolder, words_of
 from mcp_bench.servers.worlds.shell_world import BASH, MOST_SECONDS, WRITE_FILE
+from mcp_bench.servers.yaml_file import load_yaml
 
 PLACE = "/solution"
 """Where Harbor's oracle has the solution."""
@@ -28,7 +29,7 @@ def solution_calls(task: TaskFolder) -> Reference | None:
     if TYPED in files:
         try:
             return Reference(calls=tuple(_typed(files[TYPED])))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, ValueError, RecursionError) as error:
             raise WrongUseError(f"{task.path / TYPED} cannot be read: {error}") from error
     script = next((name for name in ("solve.sh", "solution.sh") if name in files), None)
     if script is None:
@@ -49,7 +50,7 @@ def _put(path: str, data: bytes) -> ToolCall:
 
 def _typed(data: bytes) -> list[ToolCall]:
     """Return the commands of a solution.yaml, which was typed into a terminal."""
-    rows: Any = yaml.safe_load(data)
+    rows: Any = load_yaml(data)
     commands = [str(row["command"]) for row in rows or [] if isinstance(row, dict) and row.get("command")]
     return [_bash(command) for command in commands]
 
