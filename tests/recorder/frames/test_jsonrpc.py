@@ -81,6 +81,15 @@ def test_numbers_are_read_as_they_are_spelled(rpc_id: str, method: str, value: s
         assert parse(text.encode()) == message(loads(text.encode()))
 
 
+@pytest.mark.parametrize("form", ["utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-32-le"])
+def test_a_call_in_another_form_of_unicode_is_read_as_servers_do(form: str) -> None:
+    text = '{"id":1,"method":"tools/call","params":{"name":"é","arguments":{"a":1.50}}}'
+    body = text.encode(form)
+    assert json.loads(body) == json.loads(text)  # what a server in Python runs
+    assert parse(body) == parse(text.encode())
+    assert response_result('{"id":1,"result":{"a":1}}'.encode(form), "1") == {"a": 1}
+
+
 @pytest.mark.parametrize(
     "body",
     [b"", b"\n", b"{", b"[" * 200_000, b'{"id":' + b"9" * 5000 + b"}", b"\xff\xfe", b"null", b"1e999", b"{}"],

@@ -86,6 +86,12 @@ def test_large_and_small_parsing_agree(window: int) -> None:
     compare()
 
 
+@pytest.mark.parametrize("form", ["utf-8-sig", "utf-16", "utf-16-be", "utf-32"])
+def test_another_form_of_unicode_is_read_as_in_a_small_frame(window: int, form: str) -> None:
+    body = request(3, "transfer", {"to": "é"}).decode().encode(form)
+    assert said(parse_large(large(body))) == said(jsonrpc.parse(body)) != said(jsonrpc.INVALID)
+
+
 @pytest.mark.parametrize(
     ("members", "outcome"),
     [

@@ -1,7 +1,8 @@
 """Parse a line of an MCP connection. Parsing works on a copy and never raises.
 
-It is as lenient as servers are (invalid UTF-8 is replaced, NaN is read), because a call that a server
-runs must be recorded as a call. The stored frame keeps the exact bytes.
+It is as lenient as servers are (invalid UTF-8 is replaced, NaN is read, and so are UTF-16, UTF-32 and a
+byte-order mark, as by Python's `json`), because a call that a server runs must be recorded as a call. The
+stored frame keeps the exact bytes.
 Covers JSON-RPC 2.0 with batches, and the methods of every version of MCP.
 """
 
@@ -77,7 +78,7 @@ def loads(body: bytes) -> Any:
         ValueError: the text is not JSON, or nested too deep to read.
     """
     try:
-        return _LENIENT.decode(body.decode("utf-8", "replace"))
+        return _LENIENT.decode(body.decode(json.detect_encoding(body), "replace"))
     except RecursionError:
         raise ValueError("nested too deep") from None
 

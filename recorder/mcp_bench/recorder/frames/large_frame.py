@@ -6,6 +6,8 @@ top level is `invalid`, and so is one with thousands of members; the inside of s
 
 from __future__ import annotations
 
+import codecs
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -40,6 +42,7 @@ def parse_large(body: LargeBody) -> jsonrpc.Frame:
     Raises:
         StorageError: its file cannot be read.
     """
+    body = _in_utf_8(body)
     text = _Text(body)
     try:
         start = text.past_space(0)
@@ -51,6 +54,18 @@ def parse_large(body: LargeBody) -> jsonrpc.Frame:
         return _frame(text, top)
     except (ValueError, RecursionError):
         return jsonrpc.INVALID
+
+
+def _in_utf_8(body: LargeBody) -> LargeBody:
+    """Return a frame in UTF-8, without a byte-order mark: servers may read other forms, too."""
+    encoding = json.detect_encoding(next(body.chunks(), b""))
+    if encoding == "utf-8":
+        return body
+    decoder, plain = codecs.getincrementaldecoder(encoding)("replace"), LargeBody()
+    for chunk in body.chunks():
+        plain.append(decoder.decode(chunk).encode("utf-8", "replace"))
+    plain.append(decoder.decode(b"", final=True).encode("utf-8", "replace"))
+    return plain
 
 
 async def read_frame(body: Body) -> jsonrpc.Frame:
