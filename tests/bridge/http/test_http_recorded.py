@@ -116,7 +116,44 @@ def test_other_paths_are_not_recorded() -> None:
     async def unused(*args: object) -> Message:
         raise AssertionError
 
-    for path in ("/", "/mcp2", "/mcp/x", "/.well-known/oauth-protected-resource/mcp"):
-        scope: dict[str, Any] = {"type": "http", "path": path}
+    for path in ("/", "/mcp2", "/mcp/x", "/x;/mcp", "/.well-known/oauth-protected-resource/mcp"):
+        scope: dict[str, Any] = {"type": "http", "path": path, "headers": []}
         anyio.run(Recorded(app, refuse, path="/mcp"), scope, unused, unused)
         assert scope["passed"]
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/mcp/", "//mcp", "/./mcp//", "/x/../mcp", "/MCP", "/mcp;v=1"])
+def test_the_endpoint_is_recorded_however_its_path_is_spelled(path: str) -> None:
+    """Many servers take all of these for the same, so a call could pass without being recorded."""
+    opened: list[Log] = []
+
+    def open_log(_: Scope) -> Log:
+        opened.append(Log())
+        return opened[-1]
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        assert scope["path"] == path
+
+    async def unused(*args: object) -> Message:
+        raise AssertionError
+
+    scope: dict[str, Any] = {"type": "http", "path": path, "headers": []}
+    anyio.run(Recorded(app, open_log, path="/mcp"), scope, unused, unused)
+    assert [log.closed for log in opened] == [True]
+
+
+def test_a_message_that_cannot_be_read_here_does_not_pass() -> None:
+    """Servers on aiohttp, among others, decode it, and would run a call that is none in the recording."""
+    answers: list[Message] = []
+
+    async def send(message: Message) -> None:
+        answers.append(message)
+
+    async def unused(*args: object) -> Message:
+        raise AssertionError
+
+    headers = [(b"content-type", b"application/json"), (b"content-encoding", b"gzip")]
+    scope: dict[str, Any] = {"type": "http", "path": "/mcp", "headers": headers}
+    anyio.run(Recorded(unused, unused, path="/mcp"), scope, unused, send)  # type: ignore[arg-type]
+    assert answers[0]["status"] == 415
+    assert (b"accept-encoding", b"identity") in answers[0]["headers"]

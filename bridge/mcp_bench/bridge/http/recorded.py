@@ -7,9 +7,11 @@ at once, so only the end of a JSON body is held back. No byte is changed.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from posixpath import normpath
 from typing import Protocol
 from urllib.parse import unquote
 
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from mcp_bench.bridge.http.frames import Whole, splitter_for
@@ -36,6 +38,8 @@ class Exchange(Protocol):
         ...
 
 
+_NO_CODING = {"Accept-Encoding": "identity", "Connection": "close"}
+"""RFC 9110, section 15.5.16. The body was not read."""
 OpenExchange = Callable[[Scope], Exchange]
 """Opens an exchange for the ASGI scope of a request."""
 
@@ -44,14 +48,19 @@ class Recorded:
     """Pass every request to `app`, and the messages of its MCP endpoint also to an exchange."""
 
     def __init__(self, app: ASGIApp, open_exchange: OpenExchange, *, path: str | None = None) -> None:
-        """Record the requests for `path` (default: all). A trailing slash does not matter."""
+        """Record the requests for `path` (default: all), however it is spelled."""
         self._app = app
         self._open = open_exchange
-        self._path = None if path is None else unquote(path).rstrip("/")
+        self._path = None if path is None else _routed(unquote(path))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._path not in (None, scope["path"].rstrip("/")):
+        if scope["type"] != "http" or self._path not in (None, _routed(scope["path"])):
             await self._app(scope, receive, send)
+            return
+        if any(name == b"content-encoding" and value != b"identity" for name, value in scope["headers"]):
+            # many servers decode what they get, and then ran what nobody can read here
+            answer = PlainTextResponse("send messages without content coding", 415, _NO_CODING)
+            await answer(scope, receive, send)
             return
         exchange = self._open(scope)
         watch = _Watch()
@@ -59,6 +68,12 @@ class Recorded:
             await self._app(scope, *_tee(exchange, watch, receive, send))
         finally:
             exchange.close(watch.left)
+
+
+def _routed(path: str) -> str:
+    """Return a path as lenient servers route it: they ignore case, empty parts, `.`, `..` and parameters."""
+    parts = (part.partition(";")[0] for part in path.lower().split("/"))
+    return normpath(f"/{'/'.join(parts).lstrip('/')}")
 
 
 class _Watch:
