@@ -173,6 +173,16 @@ def test_an_episode_that_cannot_be_read_hides_no_other(tmp_path: Path, bench_hom
     assert f"Left out {run.id}: " in said and "1 episode of 1 run" in said
 
 
+def test_an_id_leads_to_no_other_folder(tmp_path: Path, bench_home: Path) -> None:
+    run, _ = record([(planned(), Episode())])
+    with closing(sqlite3.connect(run.path / "recordings.db")) as db, db:
+        for table, column in (("episodes", "id"), ("messages", "episode"), ("calls", "episode")):
+            db.execute(f"UPDATE {table} SET {column} = '../../mine'")
+    (tmp_path / "mine.html").write_text("mine")
+    assert f"Left out {run.id}: " in export(out=tmp_path / "site")
+    assert (tmp_path / "mine.html").read_text() == "mine"
+
+
 def test_a_folder_with_files_is_refused(tmp_path: Path, bench_home: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(WrongUseError, match="not empty"):

@@ -178,3 +178,12 @@ def test_a_long_line_is_left_out(
     episodes, reasons = imported(invoke, tmp_path / name, "openai")
     assert episodes >= 1
     assert all("longer than" in reason for reason in reasons)
+
+
+def test_a_time_that_cannot_be_shown_leaves_its_row_out(
+    tmp_path: Path, bench_home: Path, invoke: Invoke
+) -> None:
+    """`show` and `view` would list no run at all."""
+    late = {**SAMPLE, "started_at": "9999-12-31T23:59:59-12:00"}
+    count, reasons = imported(invoke, log(tmp_path / "a.eval", SAMPLE, late), "inspect")
+    assert (count, len(reasons)) == (1, 1) and "started_us: " in reasons[0]

@@ -72,6 +72,46 @@ def test_a_damaged_value_is_an_error_of_the_store(
         read(reader, episode)
 
 
+@pytest.mark.parametrize(
+    ("file", "table", "column", "value"),
+    [
+        ("recordings", "runs", "created_us", "soon"),
+        ("recordings", "runs", "created_us", 1 << 62),
+        ("recordings", "runs", "model", b"m"),
+        ("recordings", "episodes", "id", "../../elsewhere"),
+        ("recordings", "episodes", "ended_us", "later"),
+        ("recordings", "episodes", "started_us", -1),
+        ("recordings", "episodes", "attempt", 1.5),
+        ("recordings", "episodes", "answer", b"yes"),
+        ("recordings", "episodes", "usage", '{"input_tokens": "7"}'),
+        ("recordings", "episodes", "probes", "[]"),
+        ("recordings", "frames", "body", 7),
+        ("grades", "grades", "partial", "all"),
+    ],
+)
+def test_a_value_that_the_recorder_cannot_have_stored_is_an_error_of_the_store(
+    file: str, table: str, column: str, value: object, recorded: tuple[RunFolder, str]
+) -> None:
+    """SQLite stores any value in any column. Figures are computed with them, and files named by ids."""
+    folder, _ = recorded
+    with closing(sqlite3.connect(folder.path / f"{file}.db")) as db, db:
+        db.execute(f"UPDATE {table} SET {column} = ?", [value])
+    with RunReader(folder.path) as reader, pytest.raises(StorageError, match="has a damaged row"):
+        assert reader.summary()
+        for episode in reader.episodes():
+            reader.calls(episode.id)
+
+
+def test_an_id_that_leads_elsewhere_is_in_no_list(recorded: tuple[RunFolder, str]) -> None:
+    folder, _ = recorded
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db, db:
+        db.execute("UPDATE episodes SET id = '../../elsewhere', ended_us = NULL")
+    with RunReader(folder.path) as reader:
+        for read in (reader.episode_ids, lambda: list(reader.outcomes()), lambda: list(reader.running())):
+            with pytest.raises(StorageError, match=r"'\.\./\.\./elsewhere' is no id"):
+                read()
+
+
 def test_a_copy_without_grades_is_read_as_ungraded(recorded: tuple[RunFolder, str]) -> None:
     folder, episode = recorded
     (folder.path / "grades.db").unlink()

@@ -17,8 +17,9 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.annotations import NAME as ANNOTATIONS
 from mcp_bench.recorder.runs.find import find_episode, run_paths
 from mcp_bench.recorder.runs.lock import is_being_written
-from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, PARTS, RECORDINGS, left_parts
+from mcp_bench.recorder.runs.run_summary import RunSummary
 from mcp_bench.recorder.store.episode_rows import Outcome, Running
 from mcp_bench.recorder.verify.damage import nothing_in
 from mcp_bench.servers.errors import UnknownNameError

@@ -19,7 +19,8 @@ from mcp_bench.recorder.cli.run_options import NOTHING
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.lock import is_being_written
-from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.run_summary import RunSummary
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.grading import Score
 from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line

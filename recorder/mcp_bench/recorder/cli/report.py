@@ -15,7 +15,8 @@ from mcp_bench.recorder.cli.run_options import NOTHING, run_options, runs_argume
 
 if TYPE_CHECKING:
     from mcp_bench.recorder.errors import StorageError
-    from mcp_bench.recorder.runs.reader import RunSummary, StoredEpisode
+    from mcp_bench.recorder.runs.reader import StoredEpisode
+    from mcp_bench.recorder.runs.run_summary import RunSummary
 
 
 BY = "agent,model,benchmark,split"

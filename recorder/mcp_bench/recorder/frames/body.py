@@ -95,7 +95,13 @@ def stored_body(body: bytes) -> str | bytes:
 
 
 def body_bytes(stored: str | bytes) -> bytes:
-    """Return the exact bytes that `stored_body` was given."""
+    """Return the exact bytes that `stored_body` was given.
+
+    Raises:
+        TypeError: it is something else, in a database from elsewhere.
+    """
+    if not isinstance(stored, str | bytes):
+        raise TypeError("a body is no text and no blob")
     return stored.encode("utf-8") if isinstance(stored, str) else stored
 
 

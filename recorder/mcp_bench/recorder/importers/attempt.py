@@ -9,6 +9,7 @@ from typing import Any, Self
 from pydantic import Field, JsonValue
 
 from mcp_bench.recorder.records import Termination
+from mcp_bench.recorder.runs.stored_rows import END_US
 from mcp_bench.recorder.trajectory import Message, Model, ToolSchema, Usage
 
 IMPORTED = "imported"
@@ -55,7 +56,7 @@ class Attempt(Model):
     """False if the benchmark forbids training on the task."""
     id: str | None = None
     """The source's own id."""
-    started_us: int | None = Field(default=None, ge=0, lt=2**63)
+    started_us: int | None = Field(default=None, ge=0, lt=END_US)
     """Microseconds since the epoch, UTC."""
 
     @property

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from typing import Any
@@ -16,12 +17,14 @@ from mcp_bench.recorder.records import Flag, RecordedCall, RunInfo
 from mcp_bench.recorder.run_settings import RunSettings, ScoreSettings
 from mcp_bench.recorder.runs.annotations import Annotations, known_annotations
 from mcp_bench.recorder.runs.run_database import RunDatabase, as_kind
+from mcp_bench.recorder.runs.run_summary import RunSummary
+from mcp_bench.recorder.runs.stored_rows import RowCheck, check_ids
 from mcp_bench.recorder.store import episode_rows
 from mcp_bench.recorder.store.asked import Asked, read_asked
 from mcp_bench.recorder.store.episode_rows import ExecutedCall, Outcome, Running
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers, read_bodies, read_model_calls
 from mcp_bench.recorder.taint import Canary, Taint
-from mcp_bench.recorder.trajectory import Message, ToolSchema
+from mcp_bench.recorder.trajectory import Message, ToolSchema, Usage
 from mcp_bench.servers.errors import UnknownNameError
 from mcp_bench.servers.grading import Score
 
@@ -110,24 +113,8 @@ class StoredEpisode:
         return self.invalid_detail.partition(":")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
-    """A run and its progress.
-
-    `planned` counts the slots of the run (0 in interactive use), `done` those that are graded or, in a run
-    without a grader, ended validly.
-    """
-
-    id: str
-    created_us: int
-    benchmark: str
-    agent: str
-    model: str | None
-    planned: int
-    done: int
-    tags: tuple[str, ...] = ()
-    """The operator's words about the run, as `note`."""
-    note: str = ""
+_EPISODE = RowCheck(StoredEpisode, or_none=("submissions",))
+_SUMMARY, _OUTCOME, _RUNNING = map(RowCheck, (RunSummary, Outcome, Running))
 
 
 class RunReader(RunDatabase):
@@ -140,7 +127,7 @@ class RunReader(RunDatabase):
             StorageError: its plan cannot be read.
         """
         counted = episode_rows.COUNTED if self._overview else ""
-        found = [RunSummary(*row) for row in self._query(episode_rows.SUMMARY + counted)]
+        found = [RunSummary(*row) for row in self._checked(_SUMMARY, episode_rows.SUMMARY + counted)]
         if not found:
             return None
         if found[0].planned < 0:
@@ -171,20 +158,22 @@ class RunReader(RunDatabase):
         Raises:
             StorageError: one cannot be read.
         """
-        with self._reading():
-            for row in self._query(f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"):
+        sql = f"{episode_rows.EPISODES}{episode_rows.LAST} ORDER BY e.id"
+        with self._reading(), closing(self._query(sql)) as rows:
+            for row in rows:
                 yield _stored(row, self.annotations)
 
     def outcomes(self) -> Iterator[Outcome]:
         """Yield what became of the last attempt of every slot: quicker than `episodes`, in the same order."""
-        return map(Outcome._make, self._query(f"{episode_rows.OUTCOMES}{episode_rows.LAST} ORDER BY e.id"))
+        sql = f"{episode_rows.OUTCOMES}{episode_rows.LAST} ORDER BY e.id"
+        return map(Outcome._make, self._checked(_OUTCOME, sql))
 
     def running(self) -> Iterator[Running]:
         """Yield the attempts that have not ended, in order of their start.
 
         In a run that nobody records any more, those were cut off.
         """
-        return map(Running._make, self._query(episode_rows.RUNNING))
+        return map(Running._make, self._checked(_RUNNING, episode_rows.RUNNING))
 
     def episode(self, episode: str) -> StoredEpisode:
         """Return one attempt, which need not be the last of its slot.
@@ -208,7 +197,10 @@ class RunReader(RunDatabase):
         Raises:
             StorageError: they cannot be read.
         """
-        return [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]
+        with self._reading():
+            found = [episode for (episode,) in self._query("SELECT id FROM episodes ORDER BY id")]
+            check_ids(found)
+        return found
 
     def tools(self, episode: str) -> list[ToolSchema]:
         """Return the tools that an episode's agent was given.
@@ -386,10 +378,11 @@ def _settings(text: str) -> tuple[RunSettings, ScoreSettings]:
 
 
 def _stored(row: sqlite3.Row, annotations: Annotations) -> StoredEpisode:
-    episode = StoredEpisode(*row)
+    episode = StoredEpisode(*_EPISODE(row))
     episode.run_tags, episode.run_note = annotations.tags, annotations.note
-    episode.usage = as_kind(from_json(row["usage"]), dict) if row["usage"] else None
-    episode.probes = from_json(row["probes"]) if row["probes"] else None
+    episode.usage = from_json(row["usage"]) if row["usage"] else None
+    Usage.model_validate(episode.usage or {}, strict=True)
+    episode.probes = as_kind(from_json(row["probes"]), dict) if row["probes"] else None
     episode.settings, episode.score_settings = _settings(row["settings"])
     episode.strict = None if row["strict"] is None else bool(row["strict"])
     episode.score = Score.model_validate_json(row["score"]) if row["score"] else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -12,6 +12,7 @@ from typing import Any, Self, TypeVar
 from mcp_bench.recorder.errors import StorageError, database_errors
 from mcp_bench.recorder.runs.left_behind import take_in_left
 from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
+from mcp_bench.recorder.runs.stored_rows import RowCheck
 from mcp_bench.recorder.store import episode_rows, schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
 
@@ -83,11 +84,15 @@ class RunDatabase:
         with self._reading():
             self._frame_places = {} if self.empty else episode_rows.frame_places(self._connection)
 
-    def _query(self, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
+    def _query(self, sql: str, *parameters: object) -> Generator[sqlite3.Row]:
         if self.empty:
             return
         with self._reading():
             yield from self._connection.execute(sql, parameters)
+
+    def _checked(self, check: RowCheck, sql: str, *parameters: object) -> Iterator[sqlite3.Row]:
+        with self._reading(), closing(self._query(sql, *parameters)) as rows:
+            yield from map(check, rows)
 
     def _json(self, default: _T, sql: str, *parameters: object) -> _T:
         """Return the value in the only row of a query; without one `default`, which is of the same kind."""

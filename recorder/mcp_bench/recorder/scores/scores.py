@@ -9,7 +9,8 @@ from typing import Any
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import check_no_copy
-from mcp_bench.recorder.runs.reader import RunReader, RunSummary, StoredEpisode
+from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
+from mcp_bench.recorder.runs.run_summary import RunSummary
 from mcp_bench.recorder.scores.conditions import CONDITIONS, values_of
 from mcp_bench.recorder.scores.statistics import bootstrap, mean, pass_k
 from mcp_bench.recorder.scores.totals import Totals, finished
