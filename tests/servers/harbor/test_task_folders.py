@@ -22,12 +22,12 @@ def test_both_formats_have_tasks_with_their_settings(tmp_path: Path) -> None:
     terminal_bench_task(tmp_path / "set" / "2")
     benchmark = BENCHMARK.at(str(tmp_path / "set"))
     assert benchmark.name == f"harbor:{tmp_path / 'set'}"
-    tasks = {task.id: task for task in benchmark.tasks()}
-    assert list(tasks) == ["2", "10", "b"]
-    for task in tasks.values():
+    found = {task.id: task for task in benchmark.tasks()}
+    assert list(found) == ["2", "10", "b"]
+    for task in found.values():
         assert "function double(n)" in task.prompt
         assert (task.domain, task.timeout, task.needs, task.trainable) == ("code", 120.0, ("sandbox",), True)
-    assert tasks["b"].tags == ("harbor", "easy", "python")
+    assert found["b"].tags == ("harbor", "easy", "python")
     assert [call.name for call in benchmark.reference("2").calls] == ["write_file", "bash"]
 
 
@@ -159,6 +159,23 @@ def test_settings_that_mean_far_more_than_they_say_are_named(tmp_path: Path) -> 
     (folder / "task.yaml").write_text("instruction: &a [*a]")
     with pytest.raises(BenchError, match=r"task.yaml cannot be read: it has more than 100,000 values"):
         list(BENCHMARK.at(str(tmp_path)).tasks())
+
+
+@pytest.mark.parametrize("name", ["instruction.md", "tests/shared.py", "solution/notes", "task.toml"])
+def test_a_file_that_leads_out_of_a_tasks_folder_is_not_read(tmp_path: Path, name: str) -> None:
+    """Agents and models read the instruction, and sandboxes have tests and solution."""
+    own = tmp_path / "own"
+    own.write_text("[a]\nkey = 'mine'\n")
+    folder = harbor_task(tmp_path / "set" / "a")
+    (folder / name).unlink(missing_ok=True)
+    (folder / name).symlink_to(own)
+    with pytest.raises(BenchError, match=f"{name} leads out of the task's folder"):
+        assert list(BENCHMARK.at(str(tmp_path / "set")).tasks())
+        assert BENCHMARK.at(str(tmp_path / "set"))._folder("a").tests
+    (folder / name).unlink()
+    (folder / "elsewhere").write_text("[a]\nkey = 'theirs'\n")
+    (folder / name).symlink_to(folder / "elsewhere")
+    assert BENCHMARK.at(str(tmp_path / "set"))._folder("a").tests
 
 
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,7 +81,7 @@ class TaskFolder:
         """The instruction; empty if the task has none."""
         if self.format == "harbor":
             file = self.path / "instruction.md"
-            return _text(file).strip() if file.is_file() else ""
+            return _text(file, self.path).strip() if file.is_file() else ""
         described = self.settings.get("descriptions") or [{}]
         return str(self.settings.get("instruction") or described[0].get("description", "")).strip()
 
@@ -101,7 +101,7 @@ class TaskFolder:
             if not named:
                 raise UnsupportedError("it has neither a Dockerfile nor docker_image")
             return Image(str(named))
-        return parsed(_text(file), built=built)
+        return parsed(_text(file, self.path), built=built)
 
     def section(self, name: str) -> Mapping[str, Any]:
         found = self.settings.get(name)
@@ -155,18 +155,18 @@ class TaskFolder:
     @cached_property
     def tests(self) -> dict[str, bytes]:
         """The files that are mounted at /tests when the agent has ended."""
-        found = files_below(self.path / "tests")
+        found = files_below(self.path / "tests", self.path)
         if self.format == "terminal-bench" and (script := self.path / self.script).is_file():
-            found[self.script] = script.read_bytes()
+            found[self.script] = inside(script, self.path).read_bytes()
         return found
 
     @cached_property
     def solution(self) -> dict[str, bytes]:
         """The shipped solution: its files by name. Empty if there is none."""
         if self.format == "harbor":
-            return files_below(self.path / "solution")
-        names = ("solution.sh", "solution.yaml")
-        return {name: file.read_bytes() for name in names if (file := self.path / name).is_file()}
+            return files_below(self.path / "solution", self.path)
+        files = {name: self.path / name for name in ("solution.sh", "solution.yaml")}
+        return {name: inside(file, self.path).read_bytes() for name, file in files.items() if file.is_file()}
 
     def lacks(self) -> str:
         """Return what is missing in the task's files, or an empty string."""
@@ -182,7 +182,7 @@ class TaskFolder:
         """Return whether no file of the task asks to be kept out of training data."""
         texts = [self.path / name for name in (HARBOR, TERMINAL_BENCH, "instruction.md")]
         texts += [self.context / "Dockerfile"]
-        return not any(CANARY in _text(file).lower() for file in texts if file.is_file())
+        return not any(CANARY in _text(file, self.path).lower() for file in texts if file.is_file())
 
     def digest(self) -> str:
         """Return a hash of all files that decide about a grade."""
@@ -198,7 +198,7 @@ class TaskFolder:
             if not (file := self.context / name).exists():
                 continue
             try:
-                services = dict((load_yaml(_text(file)) or {}).get("services") or {})
+                services = dict((load_yaml(_text(file, self.path)) or {}).get("services") or {})
             except (yaml.YAMLError, AttributeError, TypeError, ValueError, RecursionError):
                 raise UnsupportedError(f"{name} cannot be read") from None
             if len(services) > 1:
@@ -238,7 +238,7 @@ def read_folder(path: Path, task_id: str) -> TaskFolder:
     kind: Format = "harbor" if file.is_file() else "terminal-bench"
     file = file if kind == "harbor" else path / TERMINAL_BENCH
     try:
-        text = _text(file)
+        text = _text(file, path)
         settings = tomllib.loads(text) if kind == "harbor" else load_yaml(text)
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         raise WrongUseError(f"{file} cannot be read: {error}") from error
@@ -247,16 +247,32 @@ def read_folder(path: Path, task_id: str) -> TaskFolder:
     return TaskFolder(path, task_id, kind, settings)
 
 
-def files_below(folder: Path) -> dict[str, bytes]:
-    """Return the files of a folder by relative path."""
+def files_below(folder: Path, root: Path) -> dict[str, bytes]:
+    """Return the files of a folder by relative path. It is in the folder `root` of a task.
+
+    Raises:
+        WrongUseError: as for `inside`.
+    """
     if not folder.is_dir():
         return {}
     found = sorted(file for file in folder.rglob("*") if file.is_file() and "__pycache__" not in file.parts)
-    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+    return {str(file.relative_to(folder)): inside(file, root).read_bytes() for file in found}
 
 
-def _text(file: Path) -> str:
+def inside(file: Path, root: Path) -> Path:
+    """Return a file of the task in the folder `root`.
+
+    Raises:
+        WrongUseError: it is a link to another place. A task must not choose what else of this machine is
+            read: agents, their models and sandboxes see it.
+    """
+    if not file.resolve().is_relative_to(root.resolve()):
+        raise WrongUseError(f"{file} leads out of the task's folder: a task holds its files itself")
+    return file
+
+
+def _text(file: Path, root: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return inside(file, root).read_text(encoding="utf-8", errors="replace")
     except OSError as error:
         raise WrongUseError(f"{file} cannot be read: {error.strerror}") from error
