@@ -123,6 +123,7 @@ def tasks(
     from mcp_bench.servers.needs import unmet
     from mcp_bench.servers.registry import load
     from mcp_bench.servers.tagged import tagged, whole_list
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     if ids and as_json:
         raise click.UsageError("--ids and --json are two ways to print: leave out one of them")
@@ -137,7 +138,7 @@ def tasks(
         raise BenchError(text) from error
     if ids:
         for task in found:
-            click.echo(task.id)
+            click.echo(sanitize_line(task.id))
         return
     reasons = {task.needs: unmet(task.needs) for task in found}
     if as_json:

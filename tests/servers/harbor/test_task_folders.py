@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from mcp_bench.servers.cli import tasks
 from mcp_bench.servers.errors import BenchError
 from mcp_bench.servers.harbor import BENCHMARK
 from mcp_bench.servers.host import open_world
@@ -176,6 +178,14 @@ def test_a_file_that_leads_out_of_a_tasks_folder_is_not_read(tmp_path: Path, nam
     (folder / "elsewhere").write_text("[a]\nkey = 'theirs'\n")
     (folder / name).symlink_to(folder / "elsewhere")
     assert BENCHMARK.at(str(tmp_path / "set"))._folder("a").tests
+
+
+@pytest.mark.parametrize("form", [["--ids"], []])
+def test_a_folders_name_cannot_act_on_the_terminal(tmp_path: Path, form: list[str]) -> None:
+    harbor_task(tmp_path / "a\x1b]0;title\x07")
+    done = CliRunner().invoke(tasks, ["harbor", "--path", str(tmp_path), *form])
+    assert done.exit_code == 0 and r"a\x1b]0;title\x07" in done.stdout
+    assert not {"\x1b", "\x07"} & {*done.stdout}
 
 
 def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
