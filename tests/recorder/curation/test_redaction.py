@@ -49,7 +49,7 @@ def trajectory(*texts: str, arguments: dict[str, Any] | None = None) -> Trajecto
 
 
 def redacted(*texts: str, kinds: tuple[str, ...] = ("secrets",)) -> list[str]:
-    messages = redact(trajectory(*texts), kinds).messages[1:]
+    messages = redact([trajectory(*texts)], kinds)[0].messages[1:]
     assert [message.reasoning for message in messages] == [message.content for message in messages]
     return [message.content or "" for message in messages]
 
@@ -116,7 +116,7 @@ def test_a_number_is_a_secret_where_its_name_says_so(number: float) -> None:
     text = json.dumps(document)
     found, nested = redacted(text, json.dumps({"body": text}))
     assert json.loads(found) == json.loads(json.loads(nested)["body"]) == {"secret": "[SECRET_1]", "n": 9}
-    call = redact(trajectory(arguments={"deep": [document]}), ["secrets"]).messages[0].tool_calls[0]
+    call = redact([trajectory(arguments={"deep": [document]})], ["secrets"])[0].messages[0].tool_calls[0]
     assert call.function.arguments == {"deep": [{"secret": "[SECRET_1]", "n": 9}]}
 
 
@@ -191,16 +191,16 @@ def test_a_plain_word_is_replaced_only_as_a_password() -> None:
 
 def test_fields_of_arguments() -> None:
     arguments = {"user": "ann", "password": "pw", "deep": [{"api_key": "k"}, {"api_key": ""}], "secret": True}
-    call = redact(trajectory(arguments=arguments), ["secrets"]).messages[0].tool_calls[0]
+    call = redact([trajectory(arguments=arguments)], ["secrets"])[0].messages[0].tool_calls[0]
     assert call.function.arguments == {
         "user": "ann", "password": "[SECRET_1]", "deep": [{"api_key": "[SECRET_2]"}, {"api_key": ""}], "secret": True,
     }  # fmt: skip
-    assert redact(trajectory(arguments=arguments), ["emails"]) == trajectory(arguments=arguments)
+    assert redact([trajectory(arguments=arguments)], ["emails"]) == [trajectory(arguments=arguments)]
 
 
 def test_keys_of_objects_are_replaced_but_names_of_fields_are_not() -> None:
     arguments = {"shared_with": {"ann@mail.example": "editor"}, "tool_calls9": 1, "password": "tool_calls9"}
-    call = redact(trajectory(arguments=arguments), ["secrets", "emails"]).messages[0].tool_calls[0]
+    call = redact([trajectory(arguments=arguments)], ["secrets", "emails"])[0].messages[0].tool_calls[0]
     assert call.function.arguments == {
         "shared_with": {"[EMAIL_1]": "editor"}, "tool_calls9": 1, "password": "[SECRET_1]",
     }  # fmt: skip
@@ -249,7 +249,7 @@ def test_keys_are_replaced_in_any_context(secret: str, before: str, after: str) 
 @given(st.lists(around, max_size=4))
 def test_texts_without_secrets_are_unchanged(texts: list[str]) -> None:
     story = trajectory(*texts)
-    both = redact(story, ["secrets", "emails"])
+    [both] = redact([story], ["secrets", "emails"])
     if not any("_1]" in (message.content or "") for message in both.messages):
         assert both == story
 

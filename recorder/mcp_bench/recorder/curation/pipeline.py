@@ -24,7 +24,7 @@ from mcp_bench.recorder.curation.cohort import cohort
 from mcp_bench.recorder.curation.facts import FORBIDDEN, UNNAMED, EpisodeRule, episode_rules
 from mcp_bench.recorder.curation.parallel import cores, in_order
 from mcp_bench.recorder.curation.reasoning import without_reasoning
-from mcp_bench.recorder.curation.redaction import redact_together
+from mcp_bench.recorder.curation.redaction import redact
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.recorder.curation.tokens import TokenCounter
 from mcp_bench.recorder.leakage.guard import Guard, guarded
@@ -137,7 +137,7 @@ class Curation:
 
     def redacted(self, *conversations: Trajectory) -> list[Trajectory]:
         """Return conversations of one row with placeholders as the selection says, the same ones in all."""
-        return redact_together(conversations, self.selection.redact)
+        return redact(conversations, self.selection.redact)
 
     def funnel(self) -> dict[str, Any]:
         """Return the counts, with the rules in the order in which they apply."""

@@ -21,18 +21,13 @@ _Role = Literal["text", "secret", "key"]
 _Texts = Callable[[str, _Role], str]
 
 
-def redact(trajectory: Trajectory, kinds: Sequence[str]) -> Trajectory:
-    """Return the trajectory with placeholders.
+def redact(trajectories: Sequence[Trajectory], kinds: Sequence[str]) -> list[Trajectory]:
+    """Return trajectories with placeholders. A value has the same one in all of them.
 
     Args:
-        trajectory: The conversation of an episode.
+        trajectories: The conversations of episodes.
         kinds: What to replace: `secrets`, `emails` or both.
     """
-    return redact_together([trajectory], kinds)[0]
-
-
-def redact_together(trajectories: Sequence[Trajectory], kinds: Sequence[str]) -> list[Trajectory]:
-    """Return several trajectories with placeholders. A value has the same one in all of them."""
     found = _Found(kinds)
     for one in trajectories if kinds else ():
         _rewritten(one, found.look)
@@ -59,6 +54,19 @@ def redact_episode(
     if not found.placeholders:
         return trajectory, texts
     return _rewritten(trajectory, found.replace), _json(texts, found.replace)
+
+
+def redact_texts(document: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
+    """Return a JSON object about one episode with placeholders in all of its texts.
+
+    Args:
+        document: such as `show --json` prints.
+        kinds: as for `redact`.
+    """
+    found = _Found(kinds)
+    _json(document, found.look)
+    redacted: dict[str, Any] = _json(document, found.replace) if found.placeholders else document
+    return redacted
 
 
 class _Found:
@@ -155,16 +163,3 @@ def _json(value: Any, texts: _Texts, role: _Role = "text") -> Any:
             for key, item in value.items()
         }
     return value
-
-
-def redact_texts(document: dict[str, Any], kinds: Sequence[str]) -> dict[str, Any]:
-    """Return a JSON object about one episode with placeholders in all of its texts.
-
-    Args:
-        document: such as `show --json` prints.
-        kinds: as for `redact`.
-    """
-    found = _Found(kinds)
-    _json(document, found.look)
-    redacted: dict[str, Any] = _json(document, found.replace) if found.placeholders else document
-    return redacted
