@@ -16,6 +16,7 @@ from mcp_bench.bridge.episode.episode import begin, conversation, finish, judge,
 from mcp_bench.bridge.episode.reply_tool import conversing
 from mcp_bench.bridge.interactive.run import InteractiveRun
 from mcp_bench.bridge.interactive.tools import AnsweredWorld
+from mcp_bench.bridge.tap.change import Change
 from mcp_bench.recorder.records import PlannedEpisode, Termination, new_id
 from mcp_bench.servers.contracts import JSON, ToolResult, ToolSpec, World
 from mcp_bench.servers.mcp_server.world_session import WorldSession, refusal
@@ -63,7 +64,7 @@ class OpenTask:
         self._scopes: set[anyio.CancelScope] = set()
         self._connections: set[int] = set()
         self._unanswered: set[tuple[int, str | None]] = set()
-        self._change = anyio.Event()
+        self._change = Change()
         self._opened = self._last_used = time.monotonic()
         begin(run.folder, self.episode, planned, 1, tools, client)
 
@@ -75,8 +76,7 @@ class OpenTask:
     def request_settled(self, connection: int, rpc_id: str | None) -> None:
         """Note that the answer to a request was stored, or that none will come."""
         self._unanswered.discard((connection, rpc_id))
-        self._change.set()
-        self._change = anyio.Event()
+        self._change.announce()
 
     async def call(self, name: str, arguments: dict[str, JSON], begins: Callable[[], None]) -> ToolResult:
         """Run a tool of the world. A call that still runs some time after the task has ended is cancelled."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import anyio
-
 from mcp_bench.bridge.interactive.open_task import OpenTask
 from mcp_bench.bridge.interactive.tools import CONTROL
+from mcp_bench.bridge.tap.change import Change
 from mcp_bench.recorder.frames.jsonrpc import Frame, same_id
 
 
@@ -26,7 +25,7 @@ class Routes:
         self._unanswered: dict[str | None, None] = {}  # in order of arrival
         self._broken = 0
         """Invalid lines for which the server still owes an error without an id."""
-        self._change = anyio.Event()
+        self._change = Change()
 
     def from_client(self, frame: Frame) -> str | None:
         found = [self._client_task(message) for message in frame.items or (frame,)]
@@ -87,7 +86,6 @@ class Routes:
 
     def _settle(self, rpc_id: str | None, task: OpenTask | None) -> None:
         self._unanswered.pop(rpc_id, None)
-        self._change.set()
-        self._change = anyio.Event()
+        self._change.announce()
         if task is not None:
             task.request_settled(self._connection, rpc_id)

@@ -24,6 +24,7 @@ from mcp_bench.bridge.interactive.http_sessions import every_benchmark
 from mcp_bench.bridge.interactive.paths import RefereePaths, take
 from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.interactive.stdio import RecordedConnection
+from mcp_bench.bridge.tap.change import Change
 from mcp_bench.bridge.wire.peer import peer_of
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.runs.run_folder import remove_run
@@ -81,7 +82,7 @@ class Referee:
         self._clients: Clients
         self._connections: dict[RecordedConnection, ClientState] = {}
         self._numbers = 0
-        self._change = anyio.Event()
+        self._change = Change()
         self._stopping = anyio.CancelScope()
 
     async def run(self, listening: Callable[[], None]) -> None:
@@ -123,7 +124,7 @@ class Referee:
     async def _serve(self, listening: Callable[[], None]) -> None:
         async with anyio.create_task_group() as tasks:
             self._clients = Clients(
-                tasks, idle=self._idle, on_create=self._note_run, on_request=self._changed
+                tasks, idle=self._idle, on_create=self._note_run, on_request=self._change.announce
             )
             tasks.start_soon(stop_on_signal, self._stopping)
             async with (
@@ -159,10 +160,6 @@ class Referee:
             if not self._connections and not self._clients.requests and not any(tasks):
                 logger.info("no client for %.0f seconds", self._quit_after)
                 self._stopping.cancel()
-
-    def _changed(self) -> None:
-        self._change.set()
-        self._change = anyio.Event()
 
     # Clients -------------------------------------------------------------------------------------
 
@@ -211,12 +208,12 @@ class Referee:
     ) -> None:
         connection = RecordedConnection(state.client, source, stream)
         self._connections[connection] = state
-        self._changed()
+        self._change.announce()
         try:
             await connection.run()
         finally:
             del self._connections[connection]
-            self._changed()
+            self._change.announce()
 
     # Control -------------------------------------------------------------------------------------
 
@@ -242,7 +239,7 @@ class Referee:
             self._stopping.cancel()
         elif command == "stay":
             self._quit_after = None
-            self._changed()
+            self._change.announce()
         elif command != "status":
             return {"error": f"unknown command {command!r}"}
         return self._status()

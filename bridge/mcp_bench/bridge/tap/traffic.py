@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from mcp_bench.bridge.tap.change import Change
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.jsonrpc import Frame
 
@@ -46,14 +47,14 @@ class Traffic:
         self._open: dict[tuple[int, str | None], str | None] = {}
         self._broken: dict[int, int] = {}
         """Number of invalid lines, by connection, for which the server still owes an error without an id."""
-        self._change = anyio.Event()
+        self._change = Change()
 
     def from_client(self, number: int, frames: Iterable[Frame]) -> None:
         """Note frames of connection `number`, before they are forwarded."""
         for message in _messages(frames):
             if message.cancels is not None:  # it will not be answered
                 self._open.pop((number, message.cancels), None)
-                self._changed()
+                self._change.announce()
             if message.kind == "request":
                 self._open[number, message.rpc_id] = message.method
                 self.seen.calls += message.is_call
@@ -64,14 +65,14 @@ class Traffic:
         for message in _messages(frames):
             if message.kind == "response":
                 self._answered(number, message)
-                self._changed()
+                self._change.announce()
 
     def closed(self, number: int) -> None:
         """Note that a connection has ended."""
         for key in [key for key in self._open if key[0] == number]:
             del self._open[key]
         self._broken.pop(number, None)
-        self._changed()
+        self._change.announce()
 
     async def settled(self, awaited: Callable[[int, str | None], bool]) -> None:
         """Wait, for a bounded time, until `awaited(connection, method)` is false for all open requests."""
@@ -104,11 +105,6 @@ class Traffic:
             self._broken[number] -= 1
         elif mine := [key for key in self._open if key[0] == number]:
             del self._open[mine[-1]]
-
-    def _changed(self) -> None:
-        """Wake all waiters. Each change has a separate event."""
-        self._change.set()
-        self._change = anyio.Event()
 
 
 def _messages(frames: Iterable[Frame]) -> Iterable[Frame]:
