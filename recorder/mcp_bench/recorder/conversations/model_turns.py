@@ -11,7 +11,7 @@ from contextlib import suppress
 from itertools import islice
 
 from mcp_bench.recorder.conversations.align import plain
-from mcp_bench.recorder.model_api.dialects import DIALECTS
+from mcp_bench.recorder.model_api.dialects import BY_NAME
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Reply
 from mcp_bench.recorder.model_api.exchange import reply_of
 from mcp_bench.recorder.store.model_calls import StoredModelCall, read_answers
@@ -22,7 +22,6 @@ from mcp_bench.recorder.trajectory import Message, ModelCall
 Answer = tuple[str, str, JSONObject]
 """Call id, dialect name, and the complete answer."""
 
-_BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -138,7 +137,7 @@ def model_turns(calls: Iterable[StoredModelCall], answers: Iterable[Answer]) -> 
 
 def _replies(answers: Iterable[Answer]) -> Iterator[tuple[str, Reply]]:
     for call, name, answer in answers:
-        if name in _BY_NAME and (reply := reply_of(_BY_NAME[name], answer)) is not None:
+        if name in BY_NAME and (reply := reply_of(BY_NAME[name], answer)) is not None:
             yield call, reply
 
 

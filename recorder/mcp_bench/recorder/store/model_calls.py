@@ -16,7 +16,7 @@ import anyio
 
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.frames.body import Body, LargeBody, fill_blob, stored_body
-from mcp_bench.recorder.model_api.dialects import DIALECTS
+from mcp_bench.recorder.model_api.dialects import BY_NAME
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Tokens
 from mcp_bench.recorder.model_api.exchange import READABLE, Ending, Exchange, read_exchange, reply_of
 from mcp_bench.recorder.store.database import Step, Writer
@@ -155,7 +155,7 @@ async def settle(writer: Writer, request: ModelRequest, response: ModelResponse)
 
 def tokens_of(exchange: Exchange) -> Tokens | None:
     """Return the tokens of an answer that go into arrays; None if it reports none, or not all of them."""
-    dialect = next((one for one in DIALECTS if one.name == exchange.dialect), None)
+    dialect = BY_NAME.get(exchange.dialect or "")
     if dialect is None or exchange.answer is None or exchange.outcome != "ok":
         return None
     reply = reply_of(dialect, exchange.answer)

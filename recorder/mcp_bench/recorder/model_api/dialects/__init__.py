@@ -9,6 +9,8 @@ from mcp_bench.recorder.model_api.dialects.gemini import GEMINI
 from mcp_bench.recorder.model_api.dialects.responses import RESPONSES
 
 DIALECTS: tuple[Dialect, ...] = (CHAT_COMPLETIONS, ANTHROPIC_MESSAGES, RESPONSES, GEMINI)
+BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
+"""By the name that a recorded model call has."""
 
 
 def dialect_of(path: str) -> Dialect | None:

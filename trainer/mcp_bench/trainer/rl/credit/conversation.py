@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from mcp_bench.recorder.model_api.dialects import BY_NAME
 from mcp_bench.recorder.model_api.exchange import reply_of
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.trainer.engine.api.chat_request import ChatRequest, read_request
 from mcp_bench.trainer.engine.api.messages_request import read_messages
 from mcp_bench.trainer.engine.api.responses_request import read_responses
-from mcp_bench.trainer.rl.credit.tokens import BY_NAME
 
 READERS = {
     "chat-completions": read_request,

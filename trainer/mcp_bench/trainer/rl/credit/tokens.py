@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from mcp_bench.recorder.model_api.dialects import DIALECTS
+from mcp_bench.recorder.model_api.dialects import BY_NAME
 from mcp_bench.recorder.model_api.exchange import reply_of
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import BenchError
-
-BY_NAME = {dialect.name: dialect for dialect in DIALECTS}
 
 
 @dataclass(frozen=True)
