@@ -126,7 +126,7 @@ def test_a_moved_folder_grades_no_episode_of_its_run(run: RunFolder, monkeypatch
 def test_a_moved_folder_is_completed(run: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, [episode] = moved_to(run, new_part(run), "1", PLAN[0])
     with monkeypatch.context() as broken:
-        broken.setattr(run.grades, "with_attached", lambda _: (_ for _ in ()).throw(StorageError("full")))
+        broken.setattr(run.grades, "attached", lambda _: (_ for _ in ()).throw(StorageError("full")))
         with pytest.raises(StorageError, match="full"):
             take_in_moved(run, folder, (PLAN[0], 1))
     assert run.done() == set()

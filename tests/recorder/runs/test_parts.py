@@ -151,7 +151,7 @@ def test_what_was_interrupted_is_completed_once(run: RunFolder, monkeypatch: pyt
     with part_of(run) as part:
         episode = play(part, PLAN[0], STORY)
         with monkeypatch.context() as broken:
-            broken.setattr(run.grades, "with_attached", lambda _: (_ for _ in ()).throw(StorageError("full")))
+            broken.setattr(run.grades, "attached", lambda _: (_ for _ in ()).throw(StorageError("full")))
             with pytest.raises(StorageError, match="full"):
                 take_in(run, part.path, {episode})
         assert run.done() == set()

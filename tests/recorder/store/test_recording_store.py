@@ -273,11 +273,11 @@ def test_a_second_grade_is_refused_and_the_first_stays(folder: RunFolder, episod
         grade = Grade(partial=partial, strict=partial == 1, grader_version="1")
         folder.grades.put(episode, grade, None, graded_us=1)
 
-    assert not folder.grades.has(episode)
+    assert episode not in folder.grades.graded()
     put(0.5)
     with pytest.raises(StorageError, match=episode):
         put(1.0)
-    assert folder.grades.has(episode)
+    assert episode in folder.grades.graded()
     with closing(sqlite3.connect(folder.path / "grades.db")) as connection:
         assert connection.execute("SELECT partial FROM grades").fetchall() == [(0.5,)]
 

@@ -23,7 +23,7 @@ from mcp_bench.recorder.records import EPISODE_ID, PlannedEpisode
 from mcp_bench.recorder.runs.copied_rows import CopiedRows, last_numbers, refused
 from mcp_bench.recorder.runs.run_folder import GRADES, MOVED, PARTS, RECORDINGS, RunFolder
 from mcp_bench.recorder.store import schema
-from mcp_bench.recorder.store.database import applied_migrations, open_reader, read_only_uri
+from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
 from mcp_bench.recorder.store.signatures import signer_of
 from mcp_bench.servers.errors import UnknownNameError
@@ -102,7 +102,7 @@ def take_in(run: RunFolder, part: Path, episodes: Collection[str] | None = None,
         if (part / GRADES).exists():
             with (
                 closing(open_reader(part / GRADES, schema.grades)) as sealed,
-                run.grades.with_attached(part / GRADES) as db,
+                run.grades.attached(part / GRADES) as db,
             ):
                 copy = CopiedRows(sealed, db, signer, run.recording.signer, part)
                 for episode in wanted:
@@ -304,11 +304,7 @@ def _attached(run: RunFolder, part: Path) -> Iterator[sqlite3.Connection]:
     writer = run.recording.writer
     with writer.lock:
         run.recording.flush()
-        writer.connection.execute("ATTACH ? AS part", [read_only_uri(part / RECORDINGS)])
-        try:
-            with writer.transaction() as db:
-                yield db
-                last = last_numbers(db)
-            run.recording.continue_after(*last)
-        finally:
-            writer.connection.execute("DETACH part")
+        with writer.attached(part / RECORDINGS) as db:
+            yield db
+            last = last_numbers(db)
+        run.recording.continue_after(*last)

@@ -14,7 +14,13 @@ from urllib.parse import quote
 
 import anyio
 
-from mcp_bench.recorder.errors import ChangedSchemaError, NewerDatabaseError, StorageError, database_error
+from mcp_bench.recorder.errors import (
+    ChangedSchemaError,
+    NewerDatabaseError,
+    StorageError,
+    database_error,
+    database_errors,
+)
 from mcp_bench.recorder.run_settings import Durability
 from mcp_bench.recorder.store.schema_check import differences, statements
 
@@ -83,17 +89,31 @@ class Writer:
         Raises:
             StorageError: SQLite failed; the transaction is rolled back.
         """
-        with self.lock:
+        with self.lock, database_errors(self.path):
             try:
                 self.connection.execute("BEGIN IMMEDIATE")
                 yield self.connection
                 self.connection.execute("COMMIT")
-            except BaseException as error:
+            except BaseException:
                 with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
                     self.connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.Error):
-                    raise database_error(self.path, error) from error
                 raise
+
+    @contextlib.contextmanager
+    def attached(self, part: Path) -> Iterator[sqlite3.Connection]:
+        """Yield the database within a transaction, with another one as `part`.
+
+        Raises:
+            StorageError: as for `transaction`, or the other one cannot be opened.
+        """
+        with self.lock:
+            with database_errors(part):
+                self.connection.execute("ATTACH ? AS part", [read_only_uri(part)])
+            try:
+                with self.transaction() as db:
+                    yield db
+            finally:
+                self.connection.execute("DETACH part")
 
     @contextlib.contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -102,18 +122,14 @@ class Writer:
         Raises:
             StorageError: SQLite failed.
         """
-        with self.lock:
-            try:
-                yield self.connection
-            except sqlite3.Error as error:
-                raise database_error(self.path, error) from error
+        with self.lock, database_errors(self.path):
+            yield self.connection
 
 
-def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> sqlite3.Connection:
+def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
     """Open or create `path` (mode 0600) in autocommit mode and migrate it.
 
-    NORMAL keeps every commit when the process is killed, FULL also when the power fails.
-    The connection is not bound to its thread: callers hold a lock.
+    Every commit survives a killed process. The connection is not bound to its thread: callers hold a lock.
 
     Raises:
         StorageError: the file cannot be created, is damaged, comes from a later version, or its schema was
@@ -132,7 +148,7 @@ def open_writer(path: Path, schema: Schema, *, synchronous: str = "NORMAL") -> s
         refuse_newer(connection, path, schema)
         refuse_changed(connection, path, schema)
         connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute(f"PRAGMA synchronous = {synchronous}")
+        connection.execute("PRAGMA synchronous = NORMAL")
         _migrate(connection, schema)
     except (sqlite3.Error, StorageError) as error:
         if connection is not None:

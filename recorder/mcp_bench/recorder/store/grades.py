@@ -7,20 +7,19 @@ their judges and users is written while the agent works.
 
 from __future__ import annotations
 
-import contextlib
 import sqlite3
-import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pydantic import JsonValue
 
-from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.asked import Asked, add_asked
-from mcp_bench.recorder.store.database import close_writer, open_writer, read_only_uri
+from mcp_bench.recorder.store.database import Writer
 from mcp_bench.recorder.store.signatures import SEALED, Signer, put_seal, seal_tag, tag_rows, tags
 from mcp_bench.recorder.taint import Canary, Scan
 
@@ -39,11 +38,11 @@ class SealedGrades:
         self.path = path
         self._signer = signer
         self._sealed = sealed
-        self._connection = open_writer(path, schema.grades, synchronous="FULL")
-        self._lock = threading.Lock()
+        self._writer = Writer(path, schema.grades, lambda _: signer)
+        self._writer.set_durability("full")
 
     def close(self) -> None:
-        close_writer(self._connection)
+        self._writer.close()
 
     def put(
         self,
@@ -115,7 +114,7 @@ class SealedGrades:
             graded_us,
             self._sealed(episode),
         )
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             stored = db.execute(
                 "INSERT INTO grades (episode, partial, strict, assertions, metrics, grader_version,"
                 " final_state, graded_us, recording) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
@@ -143,15 +142,13 @@ class SealedGrades:
 
     def put_asked(self, episode: str, asked: Asked) -> None:
         """Store what a world asked a model, at once: it was paid for, whatever becomes of the episode."""
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             tag_rows(db, self._signer, "asked", "id = ?", add_asked(db, episode, asked))
 
     def asked_cost(self) -> float:
         """Return the cost of all questions in US dollars, as far as it is known."""
-        with self._lock, database_errors(self.path):
-            found = self._connection.execute(
-                "SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM asked"
-            )
+        with self._writer.reading() as db:
+            found = db.execute("SELECT coalesce(sum(json_extract(usage, '$.cost_usd')), 0.0) FROM asked")
             return float(found.fetchone()[0])
 
     def put_scan(self, episode: str, scan: Scan, scanned_us: int) -> None:
@@ -171,7 +168,7 @@ class SealedGrades:
             )
             for episode, scan in scans.items()
         ]
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             db.executemany(
                 "INSERT OR REPLACE INTO scans (episode, verdict, evidence, scanner_version, scanned_us,"
                 " recording) VALUES (?, ?, ?, ?, ?, ?)",
@@ -182,17 +179,17 @@ class SealedGrades:
 
     def drop_scans(self, episodes: Iterable[str]) -> None:
         """Remove the verdicts on episodes. `mcp-bench scan` can give them again."""
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             db.executemany("DELETE FROM scans WHERE episode = ?", [(one,) for one in episodes])
 
     def tainted(self) -> list[str]:
         """Return the ids of the episodes with evidence against their agents."""
-        with self._lock, database_errors(self.path):
-            rows = self._connection.execute("SELECT episode FROM scans WHERE verdict = 'tainted' ORDER BY 1")
+        with self._writer.reading() as db:
+            rows = db.execute("SELECT episode FROM scans WHERE verdict = 'tainted' ORDER BY 1")
             return [episode for (episode,) in rows]
 
     def put_canary(self, canary: Canary, made_us: int) -> None:
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             db.execute(
                 "INSERT INTO canaries (place, value, made_us) VALUES (?, ?, ?)",
                 (canary.place, canary.value, made_us),
@@ -200,8 +197,8 @@ class SealedGrades:
             tag_rows(db, self._signer, "canaries", "place = ?", canary.place)
 
     def canaries(self) -> list[Canary]:
-        with self._lock, database_errors(self.path):
-            rows = self._connection.execute("SELECT place, value FROM canaries ORDER BY place")
+        with self._writer.reading() as db:
+            rows = db.execute("SELECT place, value FROM canaries ORDER BY place")
             return [Canary(*row) for row in rows]
 
     def seal(self, run: str, recording: bytes | None) -> bytes:
@@ -209,52 +206,27 @@ class SealedGrades:
 
         `recording` is the tag of its recordings' seal.
         """
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             contents: dict[str, object] = {"recording": recording and recording.hex()}
             contents |= {table: tags(db, table) for table in SEALED}
             return put_seal(db, self._signer, run, contents)
 
     def state(self, run: str) -> str:
         """Return the tag of the seal in hexadecimal digits; empty if the run is not sealed."""
-        with self._lock, database_errors(self.path):
-            found = seal_tag(self._connection, run)
+        with self._writer.reading() as db:
+            found = seal_tag(db, run)
         return found.hex() if isinstance(found, bytes) else ""
 
     def unseal(self, run: str) -> None:
         """Remove the seal, since more rows will follow."""
-        with self._changing() as db:
+        with self._writer.transaction() as db:
             db.execute("DELETE FROM seals WHERE subject = ?", [run])
 
-    @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
-        with self._lock, database_errors(self.path):
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._connection
-                self._connection.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):  # SQLite rolls back by itself after some errors
-                    self._connection.execute("ROLLBACK")
-                raise
-
-    @contextlib.contextmanager
-    def with_attached(self, part: Path) -> Iterator[sqlite3.Connection]:
+    def attached(self, part: Path) -> AbstractContextManager[sqlite3.Connection]:
         """Yield the database within a transaction, with another one as `part`."""
-        with self._lock, database_errors(self.path):
-            self._connection.execute("ATTACH ? AS part", [read_only_uri(part)])
-        try:
-            with self._changing() as db:
-                yield db
-        finally:
-            with self._lock:
-                self._connection.execute("DETACH part")
-
-    def has(self, episode: str) -> bool:
-        with self._lock, database_errors(self.path):
-            row = self._connection.execute("SELECT 1 FROM grades WHERE episode = ?", [episode]).fetchone()
-        return row is not None
+        return self._writer.attached(part)
 
     def graded(self) -> set[str]:
         """Return the ids of the episodes that have a grade."""
-        with self._lock, database_errors(self.path):
-            return {episode for (episode,) in self._connection.execute("SELECT episode FROM grades")}
+        with self._writer.reading() as db:
+            return {episode for (episode,) in db.execute("SELECT episode FROM grades")}
