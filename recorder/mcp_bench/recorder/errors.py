@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
@@ -55,10 +56,7 @@ def database_error(path: Path, error: sqlite3.Error) -> StorageError:
     """Return the StorageError for an SQLite error about the database at `path`."""
     text = str(error)
     if "is full" in text:
-        return DiskFullError(
-            f"the disk is full: nothing more fits into {path}. What was stored before is intact; "
-            "free some space and resume the run"
-        )
+        return _disk_full(path)
     if "not a database" in text or "malformed" in text:
         return CorruptDatabaseError(
             f"{path} is damaged or not an SQLite database ({text}). It was left as it is: restore it from "
@@ -69,3 +67,28 @@ def database_error(path: Path, error: sqlite3.Error) -> StorageError:
     if "locked" in text or "busy" in text:
         return StorageError(f"{path} is in use by another program ({text}): close it and try again")
     return StorageError(f"cannot use {path}: {text}")
+
+
+def is_disk_full(error: OSError) -> bool:
+    """Return whether a file could not be written for lack of room, or because of a quota."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT)
+
+
+def write_error(path: Path, error: OSError) -> StorageError:
+    """Return the StorageError for a file of a run that cannot be written."""
+    return _disk_full(path) if is_disk_full(error) else StorageError(f"cannot write {path}: {error.strerror}")
+
+
+def home_error(what: object, error: OSError) -> StorageError:
+    """Return the StorageError for `what` in the home, a file or a folder, that cannot be written."""
+    return StorageError(
+        f"cannot write {what}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME; set it to a "
+        "folder that you can write to"
+    )
+
+
+def _disk_full(path: Path) -> DiskFullError:
+    return DiskFullError(
+        f"the disk is full: nothing more fits into {path}. What was stored before is intact; free some "
+        "space, then try again or resume the run"
+    )

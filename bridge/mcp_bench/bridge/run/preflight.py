@@ -25,7 +25,7 @@ from mcp_bench.bridge.process.orphans import start_ticks
 from mcp_bench.bridge.wire.admission import refusal, shown_token
 from mcp_bench.bridge.wire.episode_folder import EpisodeFolder
 from mcp_bench.bridge.wire.peer import ancestors, peer_of
-from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.errors import home_error
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.servers import contracts
 from mcp_bench.servers.home import home
@@ -156,10 +156,7 @@ def decoys() -> Iterator[Path]:
             (folder / name).touch(mode=0o600)
             (folder / name).write_text(secrets.token_hex())
     except OSError as error:
-        raise StorageError(
-            f"cannot write to {error.filename}: {error.strerror}. Recordings go to $MCP_BENCH_HOME; "
-            "set it to a writable folder"
-        ) from error
+        raise home_error(error.filename, error) from error
     try:
         yield folder
     finally:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 from collections.abc import Iterator
 from hashlib import sha256
 from tempfile import TemporaryFile, gettempdir
 from typing import TYPE_CHECKING, TypeAlias
 
-from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.errors import DiskFullError, StorageError, is_disk_full
 
 if TYPE_CHECKING:
     import sqlite3
@@ -69,7 +68,7 @@ def _file_errors() -> Iterator[None]:
         yield
     except OSError as error:
         where = f"{gettempdir()}, which buffers frames of more than {LARGE >> 20} MiB"
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        if is_disk_full(error):
             raise DiskFullError(
                 f"the disk is full: cannot write to {where}. Free some space, or set TMPDIR to another folder"
             ) from error

@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from mcp_bench.recorder.conversations.images import parts
-from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.errors import StorageError, database_errors, home_error
 from mcp_bench.recorder.importers.attempt import IMPORTED, UNKNOWN, Attempt
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import EpisodeEnd, EpisodeStart, RunInfo, new_id, now_us
@@ -99,10 +99,7 @@ class ImportedRuns:
         try:
             self._aside.mkdir(mode=0o700, parents=True)
         except OSError as error:
-            raise StorageError(
-                f"cannot write to {error.filename}: {error.strerror}. Recordings are stored in "
-                "$MCP_BENCH_HOME; set it to a folder that you can write to"
-            ) from error
+            raise home_error(error.filename, error) from error
         # the runs' own locks are open before they are moved into the store
         self._lock = take_lock(self._aside / LOCK)
         self._turn = _turn()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.errors import StorageError, home_error
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.records import PlannedEpisode, RunInfo
 from mcp_bench.recorder.runs.lock import LOCK, is_being_written, take_lock
@@ -98,10 +98,7 @@ class RunFolder:
         except FileExistsError as error:
             raise StorageError(f"cannot create {path}: {error.filename} already exists") from error
         except OSError as error:
-            raise StorageError(
-                f"cannot write to {error.filename}: {error.strerror}. Recordings are stored in "
-                "$MCP_BENCH_HOME; set it to a folder that you can write to"
-            ) from error
+            raise home_error(error.filename, error) from error
         try:
             return cls(path, info)
         except BaseException:

@@ -10,7 +10,6 @@ that torn entries and entries written without the key are ignored.
 
 from __future__ import annotations
 
-import errno
 import json
 import math
 import os
@@ -23,7 +22,7 @@ from typing import TypeAlias
 
 import orjson
 
-from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.errors import StorageError, write_error
 from mcp_bench.recorder.records import Direction
 
 NAMES = ("journal-0", "journal-1")
@@ -138,13 +137,7 @@ class Journal:
                 written += os.write(file, memoryview(data)[written:])
         except OSError as error:
             os.ftruncate(file, start)
-            path = self._paths[self._now]
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFullError(
-                    f"the disk is full: nothing more fits into {path}. What was stored before is intact; "
-                    "free some space and resume the run"
-                ) from error
-            raise StorageError(f"cannot write {path}: {error.strerror}") from error
+            raise write_error(self._paths[self._now], error) from error
         self._sizes[self._now] = start + written
         self._deferred.clear()
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
 
-from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.errors import StorageError, home_error
 from mcp_bench.servers.home import home
 
 NAME = "key"
@@ -113,7 +113,4 @@ def _make(path: Path) -> None:
         finally:
             fresh.unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(
-            f"cannot write the key {path}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME; set "
-            "it to a folder that you can write to"
-        ) from error
+        raise home_error(f"the key {path}", error) from error

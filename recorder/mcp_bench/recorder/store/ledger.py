@@ -33,7 +33,6 @@ them leaves no false finding.
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import os
@@ -44,7 +43,7 @@ from hmac import compare_digest
 from pathlib import Path
 from typing import Literal, TypeAlias, get_args
 
-from mcp_bench.recorder.errors import DiskFullError, StorageError
+from mcp_bench.recorder.errors import StorageError, home_error, is_disk_full, write_error
 from mcp_bench.recorder.records import now_us
 from mcp_bench.recorder.store import keys
 from mcp_bench.recorder.store.keys import Key
@@ -148,15 +147,8 @@ class Ledger:
             finally:
                 os.close(file)
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise DiskFullError(
-                    f"the disk is full: nothing more fits into {self.path}. What was stored before is "
-                    "intact; free some space and try again"
-                ) from error
-            raise StorageError(
-                f"cannot write {self.path}: {error.strerror}. Recordings are stored in $MCP_BENCH_HOME; set "
-                "it to a folder that you can write to"
-            ) from error
+            full = is_disk_full(error)
+            raise (write_error if full else home_error)(self.path, error) from error
 
     def _open(self) -> int:
         """Open and lock the file. One that was made with another key is moved aside, to `ledger.KEY`."""
