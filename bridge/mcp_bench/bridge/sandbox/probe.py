@@ -68,11 +68,6 @@ def network(_: Any) -> str:
     return "has a route"
 
 
-def listener(port: int) -> str:
-    with socket.create_connection(("127.0.0.1", port), SECONDS):
-        return "connected"
-
-
 ATTEMPTS: "dict[str, Callable[[Any], str]]" = {
     **{
         name: probe.ATTEMPTS[name]

@@ -220,7 +220,7 @@ class Program:
         if self.ended:
             return
         if not reason:
-            self.wait_for_exit(1.0)
+            self._wait_for_exit()
         for kill in (os.killpg, os.kill):  # it may not have a group of its own yet
             try:
                 kill(self.pid, signal.SIGKILL)
@@ -233,10 +233,10 @@ class Program:
         if self.tree is not None:
             self.tree.close()
 
-    def wait_for_exit(self, seconds: float) -> None:
-        """Wait until the program has exited by itself, without reaping it."""
+    def _wait_for_exit(self) -> None:
+        """Wait a second for the program to exit by itself, without reaping it."""
         pidfd = os.pidfd_open(self.pid)
-        readable(pidfd, seconds)
+        readable(pidfd, 1.0)
         os.close(pidfd)
 
 

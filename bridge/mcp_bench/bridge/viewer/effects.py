@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from mcp_bench.bridge.replay.one_episode import replay_of
 from mcp_bench.servers.errors import BenchError
-
-LABELS: Mapping[str, str] = {
-    "progress": "an objective became true",
-    "setback": "an objective was undone",
-    "broke_guardrail": "a guardrail broke",
-    "error": "the tool returned an error",
-    "neutral": "nothing that is asserted changed",
-}
 
 
 @dataclass(frozen=True, slots=True)

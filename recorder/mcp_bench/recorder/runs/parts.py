@@ -9,7 +9,6 @@ last, so an episode whose copying was interrupted is completed by the next call.
 from __future__ import annotations
 
 import json
-import logging
 import shutil
 import sqlite3
 import time
@@ -33,7 +32,6 @@ ORDERED = "ordered.json"
 ENDING_SECONDS = 20.0
 """How long a referee process whose run was killed may take to end its agents."""
 _SLOTS = "SELECT id, task, seed, repeat, attempt, started_us FROM episodes"
-_log = logging.getLogger(__name__)
 
 
 def new_part(run: RunFolder) -> Path:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 
 import click
 
@@ -26,10 +25,6 @@ class ByteProgress:
             self._word, self._shown = word, now
             text = f"{word} {done / 1e6:,.0f} of {total / 1e6:,.0f} MB" if total else word
             click.echo(f"\r\x1b[2K{text}" if self._live else text, err=True, nl=not self._live)
-
-    def reporting(self, word: str) -> Callable[[int, int], None]:
-        """Return a callback for one kind of work."""
-        return lambda done, total: self.show(word, done, total)
 
     def close(self) -> None:
         """End the live line."""

@@ -60,6 +60,7 @@ def export_model(
     The file is complete or not there: it is written beside its place and renamed.
     """
     from dataclasses import asdict
+    from functools import partial
 
     from mcp_bench.servers.errors import WrongUseError
     from mcp_bench.trainer.bases import located
@@ -88,7 +89,7 @@ def export_model(
             weight_type,
             name=name or folder.resolve().name,
             licence=licence or origin(folder).get("licence"),
-            on_progress=progress.reporting("Writing"),
+            on_progress=partial(progress.show, "Writing"),
         )
     finally:
         progress.close()

@@ -16,7 +16,6 @@ from mcp_bench.bridge.viewer.training.facts import as_object, count, listed, num
 
 TOOL = "mcp-bench-kit"
 KEPT = "kept"
-UNKNOWN = "not written down"
 MOST_ROW = 20_000_000
 """Characters of a row that is read."""
 
