@@ -84,7 +84,7 @@ def _parser(ctx: click.Context, folder: Path, choices_of: ChoicesOf) -> Parse:
     return parse
 
 
-def show_run(chosen: Choices, *, as_json: bool, elsewhere: bool = False) -> None:
+def show_run(chosen: Choices, *, as_json: bool, elsewhere: bool) -> None:
     """Check one run, and print what it would be. `elsewhere`: see `checked_run`."""
     from mcp_bench.bridge.run.setup import checked_run
 

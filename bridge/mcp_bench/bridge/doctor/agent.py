@@ -24,9 +24,9 @@ def agent_check(
     name: str,
     environ: Mapping[str, str],
     *,
-    named: bool = False,
-    base_url: str | None = None,
-    command: str | None = None,
+    named: bool,
+    base_url: str | None,
+    command: str | None,
 ) -> Check:
     """Return the check of one agent.
 

@@ -72,7 +72,7 @@ class Outcome:
 
 
 async def run_episode(
-    setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int, *, claims_count: bool = False
+    setup: Setup, run: RunFolder, planned: PlannedEpisode, number: int, *, claims_count: bool
 ) -> Outcome:
     """Run attempt `number` at a planned episode, from start to grade.
 
@@ -145,7 +145,7 @@ async def play(
     attempt: Attempt,
     host: EpisodeHost,
     *,
-    claims_count: bool = False,
+    claims_count: bool,
 ) -> Grade | None:
     """Let the agent work, then store the episode, its scan for taint, and the grade of a valid one."""
     graded: tuple[Grade, JSON] | None = None

@@ -305,7 +305,7 @@ def open_wire(
     session: WorldSession | None,
     folder: EpisodeFolder,
     held: AsyncExitStack,
-    later: Sequence[ToolSpec] = (),
+    later: Sequence[ToolSpec],
 ) -> UnixSocketWire | HttpWire:
     """Open the agent's connection to the world, or to the run's server."""
     gate = held.enter_context(Gate(episode, folder.token, run.recording))
@@ -340,7 +340,7 @@ async def end_inside(door: Door, attempt: Attempt) -> None:
 
 
 def open_capture(
-    setup: Setup, run: RunFolder, episode: str, held: AsyncExitStack, listener: socket.socket | None = None
+    setup: Setup, run: RunFolder, episode: str, held: AsyncExitStack, listener: socket.socket | None
 ) -> ModelCapture | None:
     """Open the proxy between the agent and its model endpoint, if requests are captured.
 

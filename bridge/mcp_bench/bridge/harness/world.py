@@ -39,7 +39,7 @@ def equipped(world: World, harness: Harness | None, task: str = "") -> World:
 class EquippedWorld:
     """A world with a harness."""
 
-    def __init__(self, world: World, harness: Harness, task: str = "") -> None:
+    def __init__(self, world: World, harness: Harness, task: str) -> None:
         self._world = world
         self._harness = harness
         self._recalled = {

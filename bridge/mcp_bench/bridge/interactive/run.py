@@ -34,7 +34,7 @@ AGENT = "hand"
 class InteractiveRun:
     """The recordings and grades of interactive use on one benchmark."""
 
-    def __init__(self, benchmark: Benchmark, on_create: Callable[[str], None] = lambda run: None) -> None:
+    def __init__(self, benchmark: Benchmark, on_create: Callable[[str], None]) -> None:
         """Set up a run without writing anything. `on_create` gets the run's id when its folder is created."""
         self.benchmark = benchmark
         self._on_create = on_create

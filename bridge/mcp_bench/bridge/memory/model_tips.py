@@ -25,7 +25,7 @@ SYSTEM = (
 
 
 async def tips_by_model(
-    attempts: Sequence[Attempt], judge: Judge, *, most: int = 10, say: Callable[[str], object] = str
+    attempts: Sequence[Attempt], judge: Judge, *, most: int, say: Callable[[str], object]
 ) -> tuple[list[Tip], list[str]]:
     """Return tips, and what was of no use.
 

@@ -188,7 +188,7 @@ def refuse_more_than_texts(harness: Harness | None) -> None:
 
 
 def planned_episodes(
-    choices: Choices, *, elsewhere: bool = False
+    choices: Choices, *, elsewhere: bool
 ) -> tuple[Benchmark | ForeignServer, list[PlannedEpisode]]:
     """Return what a run is played on, and its episodes.
 

@@ -12,7 +12,7 @@ from mcp_bench.recorder.scores.totals import cut_short
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 
-def print_comparison(found: dict[str, Any], *, by_score: bool = False) -> None:
+def print_comparison(found: dict[str, Any], *, by_score: bool) -> None:
     """Print the result of `comparison.compare`.
 
     Args:

@@ -31,7 +31,7 @@ class EpisodeRule:
     keeps: Callable[[StoredEpisode], bool]
 
 
-def episode_rules(selection: Selection, *, for_reading: bool = False) -> Iterator[EpisodeRule]:
+def episode_rules(selection: Selection, *, for_reading: bool) -> Iterator[EpisodeRule]:
     """Yield the rules in the order in which they apply, those of options only if the options are set.
 
     Args:

@@ -50,7 +50,7 @@ _Group = tuple[str, str, str]
 """Run's folder, agent, model. A folder may have been renamed: the episodes keep the run's first name."""
 
 
-def export_logs(out: Path, curation: Curation, *, force: bool = False, command: str = "") -> dict[str, Any]:
+def export_logs(out: Path, curation: Curation, *, force: bool, command: str) -> dict[str, Any]:
     """Write the episodes that the curation chooses, and a manifest, and return the manifest.
 
     The log is `out`. Several logs are named after it, their agent, model and run. All files appear complete

@@ -41,7 +41,7 @@ class Pairs:
         "rejected_episode": "json",
     }
 
-    def __init__(self, *, least: float, margin: float = MIN_MARGIN) -> None:
+    def __init__(self, *, least: float, margin: float) -> None:
         """Make the rows.
 
         Args:

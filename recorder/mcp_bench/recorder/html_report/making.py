@@ -50,8 +50,8 @@ def make_page(
     comparison: dict[str, Any] | None,
     loop: Path | None,
     loop_sections: Sequence[Section],
-    notes: Sequence[str] = (),
-    viewer: str | None = None,
+    notes: Sequence[str],
+    viewer: str | None,
 ) -> list[Path]:
     """Write a page with the sections that apply: loop, comparison, recordings. Return the PNG files.
 

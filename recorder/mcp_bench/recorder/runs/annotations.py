@@ -39,7 +39,7 @@ class Annotations:
     note: str = ""
 
 
-def check_annotations(tags: Iterable[str], note: str | None = None) -> None:
+def check_annotations(tags: Iterable[str], note: str | None) -> None:
     """Check new tags and a new note.
 
     Raises:

@@ -91,7 +91,7 @@ def nothing_in(path: Path) -> StorageError | None:
     return described(verify(path, _key_of(path)))
 
 
-def why_not_resumed(path: Path, *, rows: bool = True) -> str | None:
+def why_not_resumed(path: Path, *, rows: bool) -> str | None:
     """Return why a run cannot be resumed, or None if nothing of it stands against that.
 
     Args:

@@ -102,7 +102,7 @@ def configured() -> tuple[Runner, ...]:
     return found
 
 
-def check_sandboxes(engine: str = "") -> None:
+def check_sandboxes(engine: str) -> None:
     """Check that there are runners, or that sandboxes can be started here; warn where they protect less.
 
     Args:
