@@ -129,6 +129,7 @@ def status(as_json: bool) -> None:
 
     from mcp_bench.bridge.interactive.control import NotUpError, ask
     from mcp_bench.bridge.interactive.paths import RefereePaths
+    from mcp_bench.recorder.utc import utc
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     try:
@@ -139,12 +140,9 @@ def status(as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"up": True, **found}))
         return
-    from datetime import UTC, datetime
-
-    since = datetime.fromtimestamp(found["since_us"] / 1e6, tz=UTC)
     click.echo(
         f"The referee is up: process {found['pid']}, version {found['version']}, since "
-        f"{since:%Y-%m-%d %H:%M:%S} UTC, {found['done']} tasks done."
+        f"{utc(found['since_us'])} UTC, {found['done']} tasks done."
     )
     if found["http"]:
         click.echo(f"Benchmarks are at {found['http']}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +16,7 @@ from mcp_bench.bridge.viewer.training.facts import number as finite
 from mcp_bench.bridge.viewer.words import verdict
 from mcp_bench.recorder.html_report.palette import DARK, LIGHT
 from mcp_bench.recorder.html_report.templating import make_environment
+from mcp_bench.recorder.utc import utc
 from mcp_bench.servers.terminal.sanitize import sanitize
 
 NOTHING = "-"
@@ -66,9 +66,7 @@ def long_text(text: str) -> Markup:
 
 
 def moment(microseconds: int | None) -> str:
-    if microseconds is None:
-        return NOTHING
-    return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):%Y-%m-%d %H:%M}"
+    return NOTHING if microseconds is None else utc(microseconds, "%Y-%m-%d %H:%M")
 
 
 def clock(microseconds: int) -> str:

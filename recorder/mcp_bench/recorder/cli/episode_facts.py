@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 import click
@@ -11,6 +10,7 @@ import click
 from mcp_bench.recorder.cli.folding import Folding
 from mcp_bench.recorder.cli.model_calls import in_words
 from mcp_bench.recorder.counted import counted
+from mcp_bench.recorder.utc import utc
 from mcp_bench.servers.terminal.sanitize import sanitize_line
 
 DETAIL_LINES = 4
@@ -51,7 +51,7 @@ def facts(document: dict[str, Any], folding: Folding) -> Iterator[str]:
     for found in document["evidence_of_taint"]:
         yield _fact("evidence", f"{found['what']} in {found['where']}: {found['excerpt']}")
     for flag in document["flags"]:
-        yield _fact("flag", f"{_moment(flag['time_us'], '%H:%M:%S')} {flag['kind']}: {flag['detail']}")
+        yield _fact("flag", f"{utc(flag['time_us'], '%H:%M:%S')} {flag['kind']}: {flag['detail']}")
     for one in document["unseen_values"]:
         text = f"call {one['call']}, {one['tool']}: {one['value']} was in no prompt, schema or earlier result"
         yield _fact("unseen", text)
@@ -137,7 +137,7 @@ def _fact(name: str, text: str) -> str:
 
 
 def _began(document: dict[str, Any]) -> str:
-    began = _moment(document["started_us"], "%Y-%m-%d %H:%M:%S UTC")
+    began = f"{utc(document['started_us'])} UTC"
     if document["ended_us"] is None:
         return began
     return f"{began}, took {(document['ended_us'] - document['started_us']) / 1e6:.1f} s"
@@ -180,7 +180,3 @@ def _probed(probes: dict[str, Any] | None) -> str:
         return ""
     failed = [name for name, result in probes.items() if not result.get("passed")]
     return f", probes failed: {', '.join(failed)}" if failed else f", {len(probes)} probes passed"
-
-
-def _moment(microseconds: int, form: str) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):{form}}"

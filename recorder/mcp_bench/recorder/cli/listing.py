@@ -6,7 +6,6 @@ import json
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +20,7 @@ from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_summary import RunSummary
+from mcp_bench.recorder.utc import utc
 from mcp_bench.recorder.verify.damage import EmptyRunError, nothing_in, readable
 from mcp_bench.servers.grading import Score
 from mcp_bench.servers.terminal.sanitize import sanitize, sanitize_line
@@ -49,7 +49,7 @@ def show_runs(tags: Sequence[str], as_json: bool) -> None:
         rows = [
             [
                 run.id,
-                moment(run.created_us),
+                utc(run.created_us),
                 run.agent,
                 run.model or "",
                 run.benchmark,
@@ -133,7 +133,7 @@ def _plain(value: Any) -> Any:
 def _print_run(run: RunSummary) -> None:
     model = f" with {run.model}" if run.model else ""
     tags = f", tags {', '.join(run.tags)}" if run.tags else ""
-    about = f"{run.agent}{model} on {run.benchmark}, {done(run)} done, began {moment(run.created_us)} UTC"
+    about = f"{run.agent}{model} on {run.benchmark}, {done(run)} done, began {utc(run.created_us)} UTC"
     click.echo(sanitize_line(f"{run.id}: {about}{tags}"))
     if run.note:
         click.echo("  " + sanitize(run.note).replace("\n", "\n  "))
@@ -154,10 +154,6 @@ def filled(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[list[
 
 def done(run: RunSummary) -> str:
     return f"{run.done}/{run.planned}" if run.planned else str(run.done)
-
-
-def moment(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def result(episode: StoredEpisode, cut_off: bool) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
 from mcp_bench.recorder.counted import counted
@@ -29,6 +28,7 @@ from mcp_bench.recorder.scores.conditions import (
 )
 from mcp_bench.recorder.scores.scores import measured_score, summarise, usual_attempts
 from mcp_bench.recorder.scores.task_names import level
+from mcp_bench.recorder.utc import utc
 
 Row = dict[str, Any]
 _SPENT = (
@@ -70,7 +70,7 @@ def about(episodes: Sequence[StoredEpisode]) -> str:
     """Return a line that summarises which recordings the page covers."""
     if not episodes:
         return "No recordings."
-    days = sorted({_day(episode.started_us) for episode in episodes})
+    days = sorted({utc(episode.started_us, "%Y-%m-%d") for episode in episodes})
     span = days[0] if len(days) == 1 else f"{days[0]} to {days[-1]}"
     runs = counted(len({episode.run for episode in episodes}), "run")
     return f"{counted(len(episodes), 'episode')} of {runs}, {span}"
@@ -286,7 +286,3 @@ def _score_fact(kind: str, found: Score) -> Fact:
     span = found.interval
     shown = "-" if found.value is None else f"{found.value:.2f}"
     return Fact(kind, shown, f"{span[0]:.2f} to {span[1]:.2f}" if span else "")
-
-
-def _day(microseconds: int) -> str:
-    return f"{datetime.fromtimestamp(microseconds / 1e6, UTC):%Y-%m-%d}"

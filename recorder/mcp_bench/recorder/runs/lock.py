@@ -10,11 +10,11 @@ import os
 import socket
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 
 from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.records import now_us
+from mcp_bench.recorder.utc import utc
 
 LOCK = "lock"
 LOOKS, LOOK_SECONDS = 10, 0.02
@@ -108,7 +108,6 @@ def _wait_for(lock: int) -> None:
 def _owner(path: Path) -> str:
     try:
         owner = json.loads(path.read_text())
-        since = datetime.fromtimestamp(owner["since_us"] / 1e6, tz=UTC)
-        return f"process {owner['pid']} on {owner['host']} since {since:%Y-%m-%d %H:%M:%S} UTC"
+        return f"process {owner['pid']} on {owner['host']} since {utc(owner['since_us'])} UTC"
     except (OSError, ValueError, KeyError, TypeError):
         return "another process"

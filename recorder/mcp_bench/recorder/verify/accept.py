@@ -10,7 +10,6 @@ not as they were stored cannot be accepted.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from mcp_bench.recorder.errors import RunLockedError, StorageError
 from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.store.keys import Key, key_path, read_key
 from mcp_bench.recorder.store.ledger import NAME, Ledger
+from mcp_bench.recorder.utc import utc
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck
 from mcp_bench.recorder.verify.verify import Verdict, verify
 from mcp_bench.servers.errors import WrongUseError
@@ -75,10 +75,7 @@ def accepted_runs(runs: Collection[str]) -> dict[str, str]:
     except (OSError, StorageError):
         return {}
     found = {run: entry for run in sorted(runs) if (entry := check.accepted(run)) is not None}
-    return {
-        run: f"{datetime.fromtimestamp(entry.time_us / 1e6, tz=UTC):%Y-%m-%d %H:%M:%S} UTC"
-        for run, entry in found.items()
-    }
+    return {run: f"{utc(entry.time_us)} UTC" for run, entry in found.items()}
 
 
 def _check() -> LedgerCheck:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Literal
 
 from mcp_bench.recorder.store.ledger import Contents, Entry, Ledger, Position, open_state
+from mcp_bench.recorder.utc import utc
 
 Standing = Literal["entered", "older", "accepted", "rolled back", "unknown"]
 """How a run stands in the ledger.
@@ -205,6 +205,5 @@ def _later(history: list[Entry], named: int, state: str) -> str:
 
 
 def _said(entry: Entry) -> str:
-    when = datetime.fromtimestamp(entry.time_us / 1e6, tz=UTC)
     word = {"older": "entered", "removed": "deleted", "opening": "opened", "removing": "deleted"}
-    return f"{word.get(entry.kind, entry.kind)} on {when:%Y-%m-%d %H:%M:%S} UTC"
+    return f"{word.get(entry.kind, entry.kind)} on {utc(entry.time_us)} UTC"
