@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.bridge.engines.parallel import PARALLEL, Parallel
+from mcp_bench.recorder.cli.report import BY
 from mcp_bench.recorder.counted import counted
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 ChoicesOf = Callable[[click.Context, dict[str, Any]], "Choices"]
 """Returns what to record, from the values of the options of `record`."""
-BY = "agent,model,benchmark,split"
 
 
 def record_file(
@@ -112,9 +112,10 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({**_matrix(plan), "cells": [_cell(one) for one in plan.cells]}))
         return
-    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
+
+    from mcp_bench.recorder.cli.score_table import full_width
 
     table = Table(box=None, header_style="bold", pad_edge=False)
     for name in ("cell", "episodes", "left", "state"):
@@ -124,7 +125,7 @@ def _show_plan(plan: Plan, *, as_json: bool) -> None:
         cells = (one.cell.name, str(one.episodes), left, _state(one))
         table.add_row(*(Text(_sanitized(cell)) for cell in cells))
     click.echo(_sanitized(_sums(plan)))
-    Console(width=Console(width=10_000).measure(table).maximum).print(table)
+    full_width(table).print(table)
     click.echo("All cells were checked. Nothing was recorded.")
 
 

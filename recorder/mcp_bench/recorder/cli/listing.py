@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from mcp_bench.recorder.cli.run_options import NOTHING
+from mcp_bench.recorder.cli.score_table import full_width
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.lock import is_being_written
@@ -178,5 +179,4 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     for row in rows:
         table.add_row(*(Text(sanitize_line(cell)) for cell in row))
     console = Console()
-    needed = Console(width=10_000).measure(table).maximum
-    (console if console.is_terminal else Console(width=needed)).print(table)
+    (console if console.is_terminal else full_width(table)).print(table)

@@ -53,12 +53,16 @@ def print_scores(rows: Sequence[Row], names: Sequence[str]) -> None:
 
 def print_wide(table: Table, otherwise: Callable[[], object]) -> None:
     """Print a table at full width, or call `otherwise` if the terminal is too narrow for it."""
-    console = Console()
-    needed = Console(width=10_000).measure(table).maximum
-    if console.is_terminal and needed > console.width:
+    terminal, wide = Console(), full_width(table)
+    if terminal.is_terminal and wide.width > terminal.width:
         otherwise()
     else:  # files and pipes have no width limit
-        Console(width=needed).print(table)
+        wide.print(table)
+
+
+def full_width(table: Table) -> Console:
+    """Return a console that is just wide enough for a table."""
+    return Console(width=Console(width=10_000).measure(table).maximum)
 
 
 def _print_stacked(count: int, facts: Sequence[_Column], figures: Sequence[_Column]) -> None:
