@@ -19,10 +19,9 @@ from mcp_bench.bridge.interactive.routes import Routes
 from mcp_bench.bridge.interactive.run import TaskChoice
 from mcp_bench.bridge.tap.pump import pump
 from mcp_bench.bridge.tap.traffic import client_info
-from mcp_bench.bridge.wire.backend import SERVER_NAME
+from mcp_bench.bridge.wire.backend import SERVER_NAME, LineFeeder
 from mcp_bench.recorder.frames.body import Body, LargeBody
-from mcp_bench.servers.mcp_server.connection import MAX_LINE, Connection
-from mcp_bench.servers.mcp_server.lines import UnfinishedLine
+from mcp_bench.servers.mcp_server.connection import Connection
 
 CHUNK = 1 << 16
 
@@ -66,9 +65,9 @@ class RecordedConnection:
                 self._recording.close_connection(episode, self._number)
 
     async def _upstream(self, connection: Connection) -> None:
-        feeder = _LineFeeder(connection)
+        feeder = LineFeeder(connection)
         await pump(self._source, feeder, self._from_client)
-        await feeder.end()
+        await feeder.flush()
         with anyio.move_on_after(IN_FLIGHT_SECONDS):
             await self._routes.answered()
         self._over.set()
@@ -86,22 +85,6 @@ class RecordedConnection:
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             self._over.set()  # the client reads no more
             raise
-
-
-class _LineFeeder:
-    """Split chunks into lines and pass each line to a connection."""
-
-    def __init__(self, connection: Connection) -> None:
-        self._connection = connection
-        self._line = UnfinishedLine(MAX_LINE)
-
-    async def send(self, item: bytes, /) -> None:
-        for line in self._line.complete(item):
-            await self._connection.receive(line)
-
-    async def end(self) -> None:
-        if self._line:
-            await self._connection.receive(self._line.take())
 
 
 class Input(ByteReceiveStream):

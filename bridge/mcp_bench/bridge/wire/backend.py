@@ -119,11 +119,12 @@ class WorldBackend:
         return first[0]
 
 
-class _WorldConnection:
+class LineFeeder:
+    """Splits chunks into lines, and passes each line to a server's connection."""
+
     def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._line = UnfinishedLine(MAX_LINE)
-        self._over = anyio.Event()
 
     async def send(self, chunk: bytes, /) -> None:
         for line in self._line.complete(chunk):
@@ -132,6 +133,12 @@ class _WorldConnection:
     async def flush(self) -> None:
         if self._line:
             await self._connection.receive(self._line.take())
+
+
+class _WorldConnection(LineFeeder):
+    def __init__(self, connection: Connection) -> None:
+        super().__init__(connection)
+        self._over = anyio.Event()
 
     async def send_eof(self) -> None:
         self._over.set()
