@@ -13,9 +13,10 @@ from mcp_bench.recorder.runs.parts import take_in_all
 from mcp_bench.recorder.runs.run_folder import PARTS, RECORDINGS, RunFolder, left_parts
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
-from mcp_bench.recorder.store.journal import left_behind
+from mcp_bench.recorder.store.journal import has_entries
 from mcp_bench.recorder.store.keys import OtherKeyError
 from mcp_bench.recorder.store.recording import Recording
+from mcp_bench.recorder.store.signatures import run_is_sealed
 
 _log = logging.getLogger(__name__)
 
@@ -35,7 +36,7 @@ def take_in_journal(path: Path) -> None:
     A journal whose writer is running is left alone, and so is one that cannot be committed here, or that was
     put beside a run that is sealed.
     """
-    if not left_behind(path) or _is_sealed(path):
+    if not has_entries(path) or _is_sealed(path):
         return
     try:
         lock = take_lock(path / LOCK)
@@ -76,6 +77,4 @@ def _is_sealed(path: Path) -> bool:
     if not file.exists():
         return False
     with closing(open_reader(file, schema.recordings)) as db, database_errors(file):
-        if not applied_migrations(db, schema.recordings):
-            return False
-        return db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone() is not None
+        return bool(applied_migrations(db, schema.recordings)) and run_is_sealed(db)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterator
@@ -21,7 +20,7 @@ from mcp_bench.recorder.storage.place import NAME, PIECE_BYTES, Manifest, Piece,
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import key_path, read_key
-from mcp_bench.recorder.store.ledger import Position, ledger_of
+from mcp_bench.recorder.store.ledger import Position, ledger_of, stored_position
 from mcp_bench.recorder.store.signatures import seal_tag
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.servers.home import home
@@ -239,10 +238,7 @@ def _ours(run: Path) -> _Ours:
         row = applied_migrations(db, schema.recordings) and db.execute("SELECT * FROM runs").fetchone()
     if not row:
         raise StorageError(f"{run.name} is empty: there is nothing to push")
-    named = None
-    with suppress(LookupError, ValueError, TypeError):  # it is older than the ledger, or was changed
-        ledger, number = json.loads(row["ledger"])
-        named = (str(ledger), int(number))
+    named = stored_position(dict(row).get("ledger"))
     if not (run / GRADES).exists():
         return _Ours(str(row["key"]), "", named)
     with database_errors(run), closing(open_reader(run / GRADES, schema.grades)) as db:

@@ -30,7 +30,7 @@ from mcp_bench.recorder.store.frame_batch import Batch
 from mcp_bench.recorder.store.journal import Journal, RanEntry, encode_frame
 from mcp_bench.recorder.store.keys import key_for, refuse_other_key
 from mcp_bench.recorder.store.observers import Observers, Transport
-from mcp_bench.recorder.store.signatures import NO_LINK, body_value, signer_of
+from mcp_bench.recorder.store.signatures import NO_LINK, body_value, run_is_sealed, signer_of
 
 EpisodeOf = Callable[[jsonrpc.Frame], str | None]
 """Returns the episode that a frame belongs to, or None for frames outside any episode."""
@@ -358,7 +358,7 @@ class FrameLog:
         if not (entries := self._journal.entries()):
             return
         with self.writer.reading() as db:
-            if db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone():
+            if run_is_sealed(db):
                 return self._journal.clear_all()  # put here later: a run is sealed after its last frame
             self.calls.load(db)
         for entry in entries:

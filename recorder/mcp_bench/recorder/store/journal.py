@@ -173,8 +173,8 @@ class Journal:
                 path.unlink(missing_ok=True)
 
 
-def left_behind(folder: Path) -> bool:
-    """Return whether the journal of a run has entries."""
+def has_entries(folder: Path) -> bool:
+    """Return whether the journal of a run has entries: its writer was killed, or goes on."""
     for name in NAMES:
         try:
             if (folder / name).stat().st_size:

@@ -37,11 +37,12 @@ import fcntl
 import json
 import os
 import secrets
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from hmac import compare_digest
 from pathlib import Path
-from typing import Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from mcp_bench.recorder.errors import StorageError, home_error, is_disk_full, write_error
 from mcp_bench.recorder.records import now_us
@@ -276,6 +277,14 @@ class Ledger:
             if last is None or entry.number > last.number:
                 found.entries.append(entry)
         return found
+
+
+def stored_position(text: Any) -> Position | None:
+    """Return the entry that the row of a run names; None if it is older than the ledger, or was changed."""
+    with suppress(ValueError, TypeError):
+        ledger, number = json.loads(text)
+        return str(ledger), int(number)
+    return None
 
 
 def _read(file: int, start: int, size: int) -> bytes:

@@ -286,6 +286,11 @@ def seal_tag(db: sqlite3.Connection, subject: str) -> bytes | None:
     return row[0] if row else None
 
 
+def run_is_sealed(db: sqlite3.Connection) -> bool:
+    """Return whether the recordings have the seal of their run, which follows its last row."""
+    return db.execute("SELECT 1 FROM seals WHERE subject IN (SELECT id FROM runs)").fetchone() is not None
+
+
 def tags(db: sqlite3.Connection, table: str, where: str = "1", *parameters: object) -> dict[str, str]:
     """Return the stored tags of rows, as hexadecimal digits, by key."""
     found = db.execute(

@@ -11,7 +11,6 @@ who has the key. What a ledger cannot show is in the docstring of `recorder.stor
 from __future__ import annotations
 
 import contextlib
-import json
 import sqlite3
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -26,7 +25,7 @@ from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS
 from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, open_reader
 from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.store.ledger import NAME, Position, ledger_of
+from mcp_bench.recorder.store.ledger import NAME, Position, ledger_of, stored_position
 from mcp_bench.recorder.store.schema_check import differences
 from mcp_bench.recorder.store.signatures import Signer, columns_of_run, rows
 from mcp_bench.recorder.verify.ledger_check import LedgerCheck, Standing
@@ -256,11 +255,7 @@ def _run(db: sqlite3.Connection, applied: list[str]) -> _Run | None:
     if row is None:
         return None
     run, key, created_us, form, ledger = row
-    named = None
-    with contextlib.suppress(ValueError, TypeError):  # the tag of the row will not match
-        name, number = json.loads(ledger)
-        named = (str(name), int(number))
-    return _Run(str(run), str(key), 1 if form is None else form, named, created_us)
+    return _Run(str(run), str(key), 1 if form is None else form, stored_position(ledger), created_us)
 
 
 def _is_ours(db: sqlite3.Connection, signer: Signer) -> bool:
