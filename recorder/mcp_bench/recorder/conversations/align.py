@@ -128,28 +128,32 @@ def matched(turns: Sequence[Message], calls: Sequence[RecordedCall | ExecutedCal
     """
     waiting: dict[str, deque[int]] = defaultdict(deque)
     for index, call in enumerate(calls):
-        waiting[_key(call.tool, call.arguments)].append(index)
+        waiting[canonical([call.tool, call.arguments])].append(index)
 
     def take(call: ToolCall) -> int | None:
-        queue = waiting[_key(call.function.name, call.function.arguments)]
+        queue = waiting[canonical([call.function.name, call.function.arguments])]
         return queue.popleft() if queue else None
 
     return [[take(call) for call in turn.tool_calls] for turn in turns]
 
 
-def _key(name: str, arguments: object) -> str:
-    return json.dumps([name, plain(arguments)], sort_keys=True)
+def canonical(value: object) -> str:
+    """Return JSON text that is the same for equal JSON values.
+
+    Raises:
+        RecursionError: the value is nested too deep.
+    """
+    return json.dumps(_plain(value), sort_keys=True)
 
 
-def plain(value: object) -> object:
-    """Normalise a JSON value so that equal values compare equal."""
+def _plain(value: object) -> object:
     # JavaScript agents write 2.0 as 2; True stays distinct from 1
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [plain(item) for item in value]
+        return [_plain(item) for item in value]
     return value
 
 

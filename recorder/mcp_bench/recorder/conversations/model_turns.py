@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_left
 from collections import defaultdict
@@ -10,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
 
-from mcp_bench.recorder.conversations.align import plain
+from mcp_bench.recorder.conversations.align import canonical
 from mcp_bench.recorder.model_api.dialects import BY_NAME
 from mcp_bench.recorder.model_api.dialects.dialect import JSONObject, Reply
 from mcp_bench.recorder.model_api.exchange import reply_of
@@ -144,7 +143,7 @@ def _replies(answers: Iterable[Answer]) -> Iterator[tuple[str, Reply]]:
 def _canonical(arguments: object) -> str | None:
     """Return text that is the same for equal arguments; None if they are nested too deep for a call."""
     with suppress(RecursionError):
-        return json.dumps(plain(arguments), sort_keys=True)  # JavaScript writes 10.0 as 10
+        return canonical(arguments)
     return None
 
 

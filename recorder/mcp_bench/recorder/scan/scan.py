@@ -7,13 +7,12 @@ read one can know it.
 
 from __future__ import annotations
 
-import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from mcp_bench.recorder.conversations.align import plain
+from mcp_bench.recorder.conversations.align import canonical
 from mcp_bench.recorder.frames import jsonrpc
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.recorder.scan.marks import Marks, Source, normalised
@@ -90,7 +89,7 @@ class _Search:
 
     def _messages(self) -> Iterator[Evidence]:
         on_the_wire = Counter(
-            (call.tool, _canonical(call.arguments)) for call in self._reader.calls(self._episode.id)
+            (call.tool, canonical(call.arguments)) for call in self._reader.calls(self._episode.id)
         )
         own: dict[str, str] = {}
         for position, message in enumerate(self._reader.messages(self._episode.id)):
@@ -101,8 +100,8 @@ class _Search:
                     yield from self._look(text, where, "said")
                 for call in message.tool_calls:
                     name, arguments = call.function.name, call.function.arguments
-                    if on_the_wire[name, _canonical(arguments)]:
-                        on_the_wire[name, _canonical(arguments)] -= 1
+                    if on_the_wire[name, canonical(arguments)]:
+                        on_the_wire[name, canonical(arguments)] -= 1
                         continue  # its frames were searched
                     self.observed = True
                     own[call.id] = name
@@ -151,10 +150,6 @@ def frame_text(body: bytes) -> str:
         return "\n".join(strings(jsonrpc.loads(body)))
     except ValueError:
         return body.decode("utf-8", "replace")
-
-
-def _canonical(arguments: object) -> str:
-    return json.dumps(plain(arguments), sort_keys=True)
 
 
 def _evidence(kind: EvidenceKind, what: str, where: str, text: str, at: int | None) -> Evidence:
