@@ -9,14 +9,12 @@ from __future__ import annotations
 import json
 from collections.abc import Generator, Mapping, Sequence
 from itertools import takewhile
-from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.curation.candidate import Candidate, quality
 from mcp_bench.recorder.curation.caps import by_task
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.rows import Beside, Note
-from mcp_bench.recorder.files.layout import Layout
+from mcp_bench.recorder.export.rows import Beside, Note, Rows
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
 from mcp_bench.recorder.formats.facts import facts
@@ -29,7 +27,7 @@ MIN_MARGIN = 0.01
 """Smallest difference of the grades of a pair. Partial grades are shares of assertions."""
 
 
-class Pairs:
+class Pairs(Rows):
     """One row for each task that has a good and a worse attempt."""
 
     name = "pairs"
@@ -53,9 +51,6 @@ class Pairs:
         self._form = Trl()
         self._counts = dict.fromkeys(_COUNTS, 0)
 
-    def count(self, chosen: Sequence[Candidate]) -> None:
-        return None
-
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
@@ -74,9 +69,6 @@ class Pairs:
                     for _, episode, conversation in read:
                         note(episode, curation.guard.leak(episode, conversation))
                     yield encode(row)
-
-    def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
-        return {}
 
     def facts(self) -> dict[str, Any]:
         return {"pairs": {"least": self._least, "margin": self._margin, "tasks": dict(self._counts)}}

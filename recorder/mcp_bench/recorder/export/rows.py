@@ -31,8 +31,8 @@ class Rows(Protocol):
     columns: Mapping[str, Column]
 
     def count(self, chosen: Sequence[Candidate]) -> int | None:
-        """Return the number of rows, or None if it is not known before they are made."""
-        ...
+        """Return the number of rows; by default None: it is not known before they are made."""
+        return None
 
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
@@ -41,8 +41,8 @@ class Rows(Protocol):
         ...
 
     def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
-        """Return the names and texts of further files that readers of these rows need."""
-        ...
+        """Return the names and texts of further files that readers of these rows need; by default none."""
+        return {}
 
     def facts(self) -> dict[str, Any]:
         """Return further facts about the rows for the manifest."""
@@ -70,7 +70,7 @@ class _Row:
         return episode, leak, self.encode(self.form.row(conversation)), images, files
 
 
-class Episodes:
+class Episodes(Rows):
     """One row for each episode, in a given format."""
 
     def __init__(self, form: Format) -> None:

@@ -16,8 +16,7 @@ from mcp_bench.recorder.conversations.align import matched
 from mcp_bench.recorder.conversations.errors import repeated_errors
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.rows import Beside, Note
-from mcp_bench.recorder.files.layout import Layout
+from mcp_bench.recorder.export.rows import Beside, Note, Rows
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
 from mcp_bench.recorder.formats.facts import fact_columns, facts
@@ -146,7 +145,7 @@ def labelled(conversation: Trajectory, replayed: Replayed) -> Iterator[Effect]:
             yield place, call, done
 
 
-class Steps:
+class Steps(Rows):
     """One row for each call: the conversation before it (`prompt`), the call (`completion`) and its label."""
 
     name = "steps"
@@ -163,9 +162,6 @@ class Steps:
         self._counts: dict[str, int] = dict.fromkeys(LABELS, 0)
         self._unlike = 0
 
-    def count(self, chosen: Sequence[Candidate]) -> None:
-        return None
-
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
@@ -178,9 +174,6 @@ class Steps:
                 note(episode, curation.guard.leak(episode, conversation))
                 [conversation] = curation.redacted(conversation)
                 yield from map(encode, self._rows(conversation, effects))
-
-    def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
-        return {}
 
     def facts(self) -> dict[str, Any]:
         return {"steps": {"labels": dict(self._counts), "episodes_that_replay_otherwise": self._unlike}}

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing
-from pathlib import Path
 from typing import Any
 
 from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
-from mcp_bench.recorder.export.rows import Beside, Note
+from mcp_bench.recorder.export.rows import Beside, Note, Rows
 from mcp_bench.recorder.export.steps import LABELS, replays
-from mcp_bench.recorder.files.layout import Layout
 from mcp_bench.recorder.files.writing import Encode
 from mcp_bench.recorder.formats import Column
 from mcp_bench.recorder.formats.trl import Trl
@@ -37,7 +35,7 @@ def weights_of(words: Sequence[str]) -> dict[str, float]:
     return found
 
 
-class Weighted:
+class Weighted(Rows):
     """One row for each episode, in format trl. The weight of a turn is that of its worst call."""
 
     name = Trl.name
@@ -60,9 +58,6 @@ class Weighted:
         self._turns: dict[float, int] = {}
         self._unlike = 0
 
-    def count(self, chosen: Sequence[Candidate]) -> None:
-        return None
-
     def rows(
         self, curation: Curation, chosen: Sequence[Candidate], note: Note, encode: Encode, beside: Beside
     ) -> Generator[Any]:
@@ -82,9 +77,6 @@ class Weighted:
                     if (weight := turn.get("weight")) is not None:
                         self._turns[weight] = self._turns.get(weight, 0) + 1
                 yield encode(row)
-
-    def companions(self, where: Layout, files: Sequence[Path]) -> dict[str, str]:
-        return {}
 
     def facts(self) -> dict[str, Any]:
         turns = {f"{weight:g}": count for weight, count in sorted(self._turns.items())}

@@ -150,7 +150,7 @@ def stored_episodes(
     One damaged file does not hide the other runs.
 
     Args:
-        paths: databases of the runs.
+        paths: folders of the runs.
         unfinished: collects the runs that are not complete.
         unreadable: collects the errors of the runs that cannot be read.
     """
