@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.support import ROOT
+from tests.support.recorded import Episode, planned, record
 
 pytestmark = pytest.mark.component
 
@@ -69,6 +70,13 @@ def test_results_of_other_options_are_not_taken(
         with pytest.raises(SystemExit):
             called(*more)
         assert said in capsys.readouterr().err
+
+
+def test_a_run_of_a_private_split_is_in_the_table_of_worlds(script: Any) -> None:
+    for splits in (["test", "train"], ["private"], ["train", "dev", "test"]):
+        record([(planned(f"user_task_{n}", split), Episode()) for n, split in enumerate(splits)])
+    names = {played.split for played in script("world_table").runs("agentdojo", "oracle")}
+    assert names == {"train and test", "private", "all"}
 
 
 def test_the_ablation_asks_for_a_demo_that_has_ended(

@@ -104,8 +104,9 @@ def runs(name: str, agent: str) -> Iterator[Played]:
             tools = [
                 sum(tool.function.name != REPLY_TOOL for tool in reader.tools(one.id)) for one in episodes
             ]
-            splits = sorted({one.split for one in episodes}, key=SPLITS.index)
-            named = "all" if len(splits) == len(SPLITS) else " and ".join(splits)
+            found = {one.split for one in episodes}
+            known = [split for split in SPLITS if split in found]
+            named = "all" if found == set(SPLITS) else " and ".join([*known, *sorted(found - set(known))])
             yield Played(
                 named,
                 len(episodes),
