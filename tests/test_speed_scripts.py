@@ -33,6 +33,23 @@ async def test_the_call_of_many_sessions_finds_its_record(script: Any) -> None:
     assert len(json.loads(result.text)["items"]) == 1
 
 
+def test_the_slowest_calls_are_none_that_are_refused(
+    script: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    speed, refused = script("saasworld_speed"), dict[str, bool]()
+
+    def timed(call: Any) -> float:
+        refused[call.args[1]] = call().is_error
+        return 1.0
+
+    monkeypatch.setattr(speed, "LARGE", 20)
+    monkeypatch.setattr(speed, "timed", timed)
+    speed.slowest_calls()
+    assert {"calendar_events_busy", "crm_contacts_list", "crm_contacts_search"} <= refused.keys()
+    assert not any(refused.values()), refused
+    assert f"slowest of {len(refused)} calls" in capsys.readouterr().out
+
+
 def test_the_table_begins_with_a_store_only(
     script: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
