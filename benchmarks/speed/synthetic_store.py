@@ -1,8 +1,8 @@
-"""Make a reproducible store of the size of a leaderboard: 12 models, 28,800 graded attempts, 651,117 calls.
+"""Make a store of the size of a leaderboard: 12 models, 28,800 graded attempts, about 650,000 calls.
 
-Tasks, prompts and tools are saasworld's. Texts of agents and tools are random words of typical length. Rows
-are written in bulk without tags, so `mcp-bench verify` refuses the store, and without frames, which neither
-report nor export reads.
+It is the same each time, for a version of saasworld, whose tasks, prompts and tools it has. Texts of agents
+and tools are random words of typical length. Rows are written in bulk without tags, so `mcp-bench verify`
+refuses the store, and without frames, which neither report nor export reads.
 
     python benchmarks/speed/synthetic_store.py FOLDER     # then MCP_BENCH_HOME=FOLDER mcp-bench report
 """
