@@ -251,6 +251,24 @@ def test_the_format_is_that_of_the_first_row_that_can_be_read(invoke: Invoke, tm
     assert document["bad"][0]["where"] == "line 1"
 
 
+def test_single_calls_are_no_episodes(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
+    call = {
+        "step": 1,
+        "label": "error",
+        "objectives": 1,
+        "met": 0,
+        "broken": 0,
+        "partial": 1.0,
+        "strict": True,
+    }
+    steps = {"prompt": GOOD["messages"][:1], "completion": GOOD["messages"][1:2], **call}
+    write(tmp_path / "a.jsonl", GOOD)
+    document = imported(invoke, tmp_path / "a.jsonl", write(tmp_path / "b.jsonl", steps), code=1)
+    assert document["imported"] == len(episodes(bench_home)) == 1
+    (bad,) = document["bad"]
+    assert bad["file"].endswith("b.jsonl") and "single calls" in bad["reason"]
+
+
 @pytest.mark.parametrize(
     ("options", "kind", "words"),
     [

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from mcp_bench.recorder.importers import Importer, Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
-from mcp_bench.recorder.importers.json_rows import fault
+from mcp_bench.recorder.importers.json_rows import fault, first
 from mcp_bench.recorder.importers.store import ImportedRuns
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load, registered
@@ -20,6 +20,8 @@ from mcp_bench.servers.registry import load, registered
 MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions raised by parsing a malformed row."""
 _NO_MEMORY = "it does not fit into the memory of this machine"
+_STEP = {"step", "label", "objectives", "met", "broken"}
+"""Keys of the rows of `export --steps`."""
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,10 @@ def files_in(folder: Path, importer: Importer) -> list[Path]:
 
 
 def _rows(importer: Importer, path: Path, outcome: Outcome) -> Iterator[Row]:
+    if first(path).keys() >= _STEP:
+        # they read like episodes, and each has the grade of the whole episode
+        outcome.bad.append(BadRow(str(path), "", "its rows are single calls (`export --steps`), no episodes"))
+        return
     try:
         yield from importer.rows(path)
     except OSError as error:
