@@ -164,7 +164,8 @@ def test_options_of_the_agent_select_a_side(invoke: Invoke) -> None:
     both = invoke(report, "--compare", "effort=low", "agent=oracle").exception
     assert "by an option of the agent" in str(both)
     for wrong, reason in (
-        ("effort=medium", "unknown agent, model or run"),
+        ("effort=medium", "unknown effort 'medium' (known: high, low)"),
+        ("effort=high,run=run_x", "unknown run 'run_x'"),
         ("efort=low", "did you mean effort"),
     ):
         unknown = invoke(report, "--compare", "effort=low", f"agent=oracle,{wrong}").exception

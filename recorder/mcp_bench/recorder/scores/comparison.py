@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NoReturn
 
 from mcp_bench.recorder.runs.names import RUN_PREFIX, run_id
 from mcp_bench.recorder.runs.reader import StoredEpisode
@@ -33,7 +33,8 @@ class Side:
     def __init__(self, name: str) -> None:
         self.name = name
         self._kinds: set[str] = set()
-        self._seen: set[str] = set()
+        self._seen: dict[str, set[str]] = {}
+        """The values of episodes, by what a side can name."""
         self._runs: set[str] = set()
         """The runs that were named."""
         parts = [part.partition("=") for part in name.split(",")]
@@ -46,7 +47,9 @@ class Side:
 
     def matches(self, episode: StoredEpisode) -> bool:
         values = {name: str(getattr(episode, field)) for name, field in EXACT.items()}
-        self._seen.update(values[kind] for kind in KINDS)
+        values |= {name: str(episode.score_settings.values.get(name, "")) for name in self._options}
+        for name, value in values.items():
+            self._seen.setdefault(name, set()).add(value)
         if self._run.startswith(RUN_PREFIX) and values["run"].startswith(self._run):
             self._runs.add(values["run"])
             values["run"] = self._run
@@ -54,7 +57,6 @@ class Side:
         self._kinds |= kinds
         if kinds or not self._exact:
             return bool(kinds)
-        values |= {name: episode.score_settings.values.get(name, "") for name in self._options}
         self._known.update(episode.score_settings.values if self._options else ())
         return all(values[kind] == value for kind, value in self._exact.items())
 
@@ -62,19 +64,31 @@ class Side:
         """Check that the name matched, and unambiguously. Call this after all episodes were matched.
 
         Raises:
-            UnknownNameError: no episode matched, or none has an option; the text lists near matches.
-            WrongUseError: the name is ambiguous, for example both an agent and a model, or several runs.
+            UnknownNameError: no episode has the name, an option, or its value; the text lists near matches.
+            WrongUseError: no episode has all that is named, or the name is ambiguous, for example both an
+                agent and a model, or several runs.
         """
         for name in () if self._kinds else sorted(self._options - self._known):
             raise UnknownNameError("option", name, {*EXACT, *self._known})
         if not episodes:
-            raise UnknownNameError("agent, model or run", self.name, self._seen - {"None"})
+            self._refuse()
         if len(self._runs) > 1:
             run_id(self._run, self._runs)  # raises
         if len(self._kinds) > 1:
             kinds = [kind for kind in KINDS if kind in self._kinds]
             exact = " or ".join(f"{kind}={self.name}" for kind in kinds)
             raise WrongUseError(f"the name {self.name!r} is ambiguous ({', '.join(kinds)}): use {exact}")
+
+    def _refuse(self) -> NoReturn:
+        """Raise the error that says why no episode matched."""
+        seen = {name: found - {"None", ""} for name, found in self._seen.items()}
+        names = {one for kind in KINDS for one in seen.get(kind, ())}
+        for name, value in self._exact.items() if seen else ():
+            if value not in seen[name] and not (name == "run" and self._runs):
+                raise UnknownNameError(name, value, seen[name])
+        if seen and self._exact:
+            raise WrongUseError(f"no episode has all of {self.name!r}")
+        raise UnknownNameError("agent, model or run", self.name, names)
 
 
 @dataclass
@@ -155,8 +169,8 @@ def compare_alike(episodes: Iterable[StoredEpisode], a: str, b: str, by: Sequenc
             differ = [one for one in differing_conditions(conditions) if one] or ["report --json has them"]
             raise WrongUseError(
                 f"the side {found[side]!r} has episodes under different conditions ({'; '.join(differ)}). "
-                "Name a run, or separate them with agent=A,tools=T,isolation=I,home=H or by an option of the "
-                "agent"
+                "Name a run, or add what differs to the side, such as tools=mcp-only, max_calls=20, "
+                "max_calls= (for none), or an option of the agent"
             )
     return found
 
