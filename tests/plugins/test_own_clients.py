@@ -259,7 +259,21 @@ def test_chat_gets_four_variables_and_no_more(request_for: Callable[..., LaunchR
             {"model": "m", "environ": {"OPENAI_API_KEY": "k"}, "options": {"provider": "anthropic"}},
             "knows no model endpoint: name one with --base-url, or set ANTHROPIC_API_KEY or ANTHROPIC_BASE_URL",
         ),
-        (Oracle(), {"reference": b"{}", "options": {"drop": "2"}}, "drop=2: should be between 0 and 1"),
+        (
+            Oracle(),
+            {"reference": b"{}", "options": {"drop": "2"}},
+            "drop=2: should be a number between 0 and 1",
+        ),
+        (
+            Oracle(),
+            {"reference": b"{}", "options": {"drop": "half"}},
+            "drop=half: should be a number between",
+        ),
+        (
+            Chat(),
+            {"model": "m", "base_url": "u", "options": {"max_steps": "few"}},
+            "few: should be a whole number",
+        ),
         (Oracle(), {"reference": b"{}", "options": {"drop_answer": "maybe"}}, "true or false"),
         (Chat(), {"model": "m", "base_url": "http://x", "options": {"temperature": "nan"}}, "be a number"),
         (Chat(), {"model": "m", "base_url": "http://x", "options": {"thinking": "9"}}, "provider=anthropic"),

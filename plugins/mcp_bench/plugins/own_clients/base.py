@@ -6,6 +6,7 @@ import json
 import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib.metadata import version
 
 from mcp_bench.plugins.cli_agent import MCP_CONFIG, mcp_servers
@@ -109,31 +110,31 @@ def flags(request: LaunchRequest, known: Mapping[str, Callable[[str], object]]) 
 
 
 def share(text: str) -> float:
-    value = float(text)
-    if not 0 <= value <= 1:
-        raise ValueError("should be between 0 and 1")
-    return value
+    with suppress(ValueError):
+        if 0 <= (value := float(text)) <= 1:
+            return value
+    raise ValueError("should be a number between 0 and 1")
 
 
 def positive(text: str) -> int:
-    value = int(text)
-    if value < 1:
-        raise ValueError("should be at least 1")
-    return value
+    with suppress(ValueError):
+        if (value := int(text)) >= 1:
+            return value
+    raise ValueError("should be a whole number, at least 1")
 
 
 def natural(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise ValueError("should be at least 0")
-    return value
+    with suppress(ValueError):
+        if (value := int(text)) >= 0:
+            return value
+    raise ValueError("should be a whole number, at least 0")
 
 
 def number(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError("should be a number")
-    return value
+    with suppress(ValueError):
+        if math.isfinite(value := float(text)):
+            return value
+    raise ValueError("should be a number")
 
 
 def yes_or_no(text: str) -> bool:
