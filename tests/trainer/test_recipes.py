@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import UnknownNameError, WrongUseError
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.launch import launch_line
 from mcp_bench.trainer.recipe import load_recipe, shipped
 from mcp_bench.trainer.refusals import refusals
 
@@ -179,6 +180,20 @@ def test_what_only_learning_refuses_does_not_matter_with_rows(tmp_path: Path) ->
     result = CliRunner().invoke(train, asked)
     assert result.exit_code == 0, result.exception
     assert "start with  mcp-bench train sft" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("overrides", "more"),
+    [
+        ([], "--tokenizer MODEL"),
+        (["model.tokenizer=mine"], "--set model.tokenizer=mine"),
+        (["model.base=mine"], "--set model.base=mine"),
+    ],
+)
+def test_the_command_of_a_plan_names_the_tokenizer(overrides: list[str], more: str) -> None:
+    """Without it, training is refused."""
+    line = launch_line(load_recipe(TINY, overrides)[1], TINY, overrides, [])
+    assert line == f"mcp-bench train sft tiny-cpu --data train.jsonl {more}"
 
 
 @pytest.mark.parametrize(("devices", "machines"), [(8, 1), (16, 2)])

@@ -40,7 +40,8 @@ def launch_line(
         command = ["train", "sft", name]
         for file in data or ["train.jsonl"]:
             command += ["--data", file]
-        command += ["--tokenizer", tokenizer] if tokenizer is not None else []
+        if tokenizer is not None or (recipe.model.tokenizer or recipe.model.base) is None:
+            command += ["--tokenizer", tokenizer or "MODEL"]
     for override in overrides:
         command += ["--set", override]
     if recipe.hardware.devices > 1:
