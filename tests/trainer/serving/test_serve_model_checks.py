@@ -31,6 +31,9 @@ from tests.support.training.tiny_llama import tiny_llama
 
 pytestmark = pytest.mark.component
 
+NO_TENSORS = (2).to_bytes(8, "little") + b"{}"
+"""A whole file of safetensors: the length of its header, and the header."""
+
 
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
@@ -38,7 +41,7 @@ def checkpoint(tmp_path: Path) -> Path:
     folder = tmp_path / "checkpoint-7"
     folder.mkdir()
     (folder / "config.json").write_text('{"model_type": "qwen3"}')
-    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "model.safetensors").write_bytes(NO_TENSORS)
     (folder / "tokenizer.json").write_text("{}")
     (folder / "chat_template.jinja").write_text("{{ tools }}{{ messages }}")
     return folder
@@ -50,7 +53,7 @@ def serve(*arguments: object) -> Result:
 
 def test_a_whole_checkpoint_is_read(checkpoint: Path) -> None:
     assert read_checkpoint(checkpoint) == Checkpoint(
-        checkpoint, "qwen3", "{{ tools }}{{ messages }}", len(b"weights")
+        checkpoint, "qwen3", "{{ tools }}{{ messages }}", len(NO_TENSORS)
     )
 
 
@@ -69,6 +72,21 @@ def test_a_missing_file_is_named(checkpoint: Path, without: str, expected: str) 
     assert isinstance(result.exception, WrongUseError)
     assert expected in str(result.exception)
     assert str(checkpoint) in str(result.exception)
+
+
+@pytest.mark.parametrize("sharded", [False, True])
+@pytest.mark.parametrize("left", [0, 9])
+def test_weights_that_were_not_copied_to_their_end_are_named(
+    checkpoint: Path, sharded: bool, left: int
+) -> None:
+    weights = checkpoint / "model.safetensors"
+    weights.write_bytes(NO_TENSORS[:left])
+    if sharded:
+        weights = weights.rename(checkpoint / "model-1.safetensors")
+        index = json.dumps({"weight_map": {"a": weights.name}})
+        (checkpoint / "model.safetensors.index.json").write_text(index)
+    with pytest.raises(WrongUseError, match=rf"{weights} is damaged \(.*\): copy it again"):
+        read_checkpoint(checkpoint)
 
 
 def test_a_folder_of_checkpoints_lists_them(checkpoint: Path) -> None:

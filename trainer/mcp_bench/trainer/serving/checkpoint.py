@@ -6,6 +6,7 @@ Only files are checked and nothing is loaded, so missing parts are reported befo
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -134,9 +135,25 @@ def _check_weights(folder: Path) -> None:
                     f"{folder} lacks weights listed in {name}: {', '.join(missing[:3])}"
                     + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
                 )
+            _check_whole(folder / str(shard) for shard in shards)
             return
-    if not any(file for suffix in WEIGHTS for file in folder.glob(suffix)):
+    files = [file for suffix in WEIGHTS for file in folder.glob(suffix)]
+    if not files:
         raise WrongUseError(f"{folder} has no weights (*.safetensors): did the training run finish?")
+    _check_whole([folder / "model.safetensors"] if whole else files)
+
+
+def _check_whole(files: Iterable[Path]) -> None:
+    """Check that files are as long as their headers say. A copy that was interrupted is not."""
+    from safetensors import SafetensorError, safe_open
+
+    for file in files:
+        if file.suffix == ".safetensors":
+            try:
+                with safe_open(file, framework="np"):
+                    pass
+            except (OSError, SafetensorError) as error:
+                raise WrongUseError(f"{file} is damaged ({error}): copy it again") from error
 
 
 def _near(folder: Path) -> str:
