@@ -43,6 +43,13 @@ def test_a_relative_base_becomes_absolute(tmp_path: Path, monkeypatch: pytest.Mo
     assert load_recipe("tiny-cpu", ["model.base=base"])[1].model.base == str(tmp_path / "base")
 
 
+def test_the_home_is_found_where_no_shell_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for key in ("base", "tokenizer", "chat_template"):
+        source = load_recipe("tiny-cpu", [f"model.{key}=~/mine"])[1].model
+        assert getattr(source, key) == str(tmp_path / "mine")
+
+
 def test_an_adapter_on_a_gguf_file_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "base.gguf"
     file.write_bytes(b"GGUF")

@@ -72,7 +72,7 @@ class ModelSource(Section):
     """Folder, fetched base, Hub name, or GGUF file. `null`: random weights."""
     tokenizer: Base | None = None
     """Folder or Hub name of the tokenizer. Default: the base model's."""
-    chat_template: str | None = None
+    chat_template: Base | None = None
     """File with the training template. Default: the tokenizer's, or TRL's training variant of it."""
     serve_with: Literal["training", "stock"] = "training"
     """Template for serving, saved with the checkpoint: the training template, or the tokenizer's."""

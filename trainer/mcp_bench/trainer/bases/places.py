@@ -36,11 +36,14 @@ def find_base(name: str) -> Path | None:
 def located(name: str) -> str:
     """Return the folder that a name stands for, as text: an existing path (absolute), or a fetched base.
 
-    Any other name is returned unchanged, such as one on the Hub.
+    Any other name is returned unchanged, such as one on the Hub. `~/` is the user's home: in a recipe and
+    after `--set KEY=`, no shell replaces it.
 
     Raises:
         WrongUseError: it is a path that cannot be reached.
     """
+    if name.startswith("~/"):
+        name = os.path.expanduser(name)  # noqa: PTH111 - without a home, it stays as it is
     if is_path(name):
         return str(Path(name).absolute())
     return str(find_base(name) or name)
