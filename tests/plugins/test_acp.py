@@ -152,6 +152,30 @@ def test_the_agent_of_a_command_has_its_name_and_version(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
+    ("name", "ends", "version"),
+    [
+        ("mine", "echo 'no such option: --version' >&2; exit 2", "unknown"),
+        ("mine", "echo hello", "unknown"),
+        ("mine", "exit 127", None),
+        ("kimi", "exit 2", None),
+    ],
+    ids=["refused", "not printed", "its interpreter is missing", "an agent that is known to print it"],
+)
+def test_an_agent_without_a_profile_need_not_print_its_version(
+    tmp_path: Path, name: str, ends: str, version: str | None
+) -> None:
+    program = tmp_path / name
+    program.write_text(f"#!/bin/sh\n{ends}\n")
+    program.chmod(0o700)
+    bound = Acp().for_options({"command": f"{program} acp"})
+    if version is None:
+        with pytest.raises(MissingDependencyError, match="--version failed"):
+            bound.find({"PATH": "/usr/bin:/bin"})
+    else:
+        assert bound.find({"PATH": "/usr/bin:/bin"}) == Installation(str(program), version)
+
+
+@pytest.mark.parametrize(
     ("command", "name"),
     [
         (("npx", "-y", "@agentclientprotocol/codex-acp@2.6.0"), "codex-acp"),

@@ -30,6 +30,8 @@ from mcp_bench.plugins.reaper import NOT_STARTED
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
 
 VERSION_SECONDS = 60.0
+INTERPRETER_MISSING = (126, 127)
+"""Exit codes of `env` and of shells: they could not start what a script names."""
 MCP_CONFIG = "mcp.json"
 """Relative to the private HOME: the file that `CliAgent.setup` writes."""
 
@@ -172,15 +174,16 @@ class CliAgent(ABC, Generic[SessionT]):
         return None
 
 
-class SlowVersionError(MissingDependencyError):
-    """A program did not print its version in time."""
+class NoVersionError(MissingDependencyError):
+    """A program starts, but does not say its version."""
 
-    def __init__(self, executable: str, seconds: float, install: str) -> None:
-        super().__init__(
-            f"{executable} did not print its version within {seconds:g} s; run `{executable} --version` "
-            f"yourself, or install it again with: {install}"
-        )
+    def __init__(self, executable: str, text: str) -> None:
+        super().__init__(text)
         self.executable = executable
+
+
+class SlowVersionError(NoVersionError):
+    """A program did not print its version in time."""
 
 
 def find_executable(
@@ -202,7 +205,7 @@ def find_executable(
 
     Raises:
         MissingDependencyError: it is missing, or does not start.
-        SlowVersionError: it did not answer in time.
+        NoVersionError: it prints no version, or (SlowVersionError) not in time.
     """
     path = environ.get("PATH", "")
     found = shutil.which(name, path=path)
@@ -224,7 +227,11 @@ def _ask_version(
             notice=notice,
         )
     if answer.late:
-        raise SlowVersionError(executable, seconds, install)
+        raise SlowVersionError(
+            executable,
+            f"{executable} did not print its version within {seconds:g} s; run `{executable} --version` "
+            f"yourself, or install it again with: {install}",
+        )
     words = (answer.stderr or answer.stdout).decode(errors="replace").strip()[-500:]
     if answer.code == NOT_STARTED:
         raise MissingDependencyError(
@@ -232,10 +239,13 @@ def _ask_version(
         )
     version = re.search(r"\d+\.\d+[\w.+-]*", answer.stdout.decode(errors="replace"))
     if answer.code != 0 or version is None:
-        raise MissingDependencyError(
+        text = (
             f"{executable} --version failed (exit code {answer.code}): {words or 'no output'}; "
             f"install it again with: {install}"
         )
+        if answer.code in INTERPRETER_MISSING:
+            raise MissingDependencyError(text)
+        raise NoVersionError(executable, text)
     return Installation(executable, version.group().rstrip("."))
 
 

@@ -18,10 +18,10 @@ import click
 
 from mcp_bench.plugins.acp.login import joined, named_login
 from mcp_bench.plugins.acp.profile import OPTIONS, Profile
-from mcp_bench.plugins.acp.profiles import profile_of
+from mcp_bench.plugins.acp.profiles import PROFILES, profile_of
 from mcp_bench.plugins.acp.session import fault, read_session
 from mcp_bench.plugins.agent_folder import AgentFolder
-from mcp_bench.plugins.cli_agent import SlowVersionError, find_executable
+from mcp_bench.plugins.cli_agent import NoVersionError, SlowVersionError, find_executable
 from mcp_bench.plugins.contracts import (
     AgentOutput,
     Capabilities,
@@ -100,7 +100,8 @@ class AcpAgent(Acp):
         """Look for the program, and ask it for its version; any program can be named, so not for long.
 
         Raises:
-            MissingDependencyError: it is not on PATH, or prints no version.
+            MissingDependencyError: it is not on PATH, or it does not start; or it has a profile and prints no
+                version.
         """
         try:
             return find_executable(
@@ -110,8 +111,14 @@ class AcpAgent(Acp):
                 seconds=VERSION_SECONDS,
                 notice=self._show_waiting,
             )
-        except SlowVersionError as error:  # it may speak the protocol all the same
-            _say(f"{error}. Its version is stored as {UNKNOWN_VERSION!r}")
+        except NoVersionError as error:  # it may speak the protocol all the same
+            if isinstance(error, SlowVersionError):
+                reason = str(error)
+            elif self.profile.name not in PROFILES:
+                reason = f"{error.executable} prints no version for --version"
+            else:
+                raise
+            _say(f"{reason}. Its version is stored as {UNKNOWN_VERSION!r}")
             return Installation(error.executable, UNKNOWN_VERSION)
 
     def _show_waiting(self) -> None:
