@@ -14,6 +14,7 @@ from mcp_bench.recorder.store import schema
 from mcp_bench.recorder.store.database import applied_migrations, close_writer, open_reader, open_writer
 from mcp_bench.recorder.store.schema import Schema
 from mcp_bench.recorder.store.schema_check import differences
+from tests.support.half_written import leave_half_written
 
 pytestmark = pytest.mark.unit
 
@@ -90,3 +91,24 @@ def test_a_file_that_is_no_database_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"no database" * 1000)
     with pytest.raises(CorruptDatabaseError):
         open_writer(path, FIRST)
+
+
+def test_a_journal_that_names_another_file_deletes_nothing(tmp_path: Path) -> None:
+    """It can lie beside a database from elsewhere: SQLite deletes the file when it has rolled back."""
+    path, own = tmp_path / "some.db", tmp_path / "own"
+    close_writer(open_writer(path, FIRST))
+    own.write_text("mine")
+    leave_half_written(path, naming=own)
+    with pytest.raises(StorageError, match=r"some\.db-journal names another file"):
+        open_writer(path, FIRST)
+    assert own.read_text() == "mine"
+
+
+def test_what_a_killed_writer_left_is_rolled_back(tmp_path: Path) -> None:
+    path = tmp_path / "some.db"
+    close_writer(open_writer(path, FIRST))
+    leave_half_written(path)
+    with pytest.raises(StorageError), closing(open_reader(path, FIRST)):
+        pass
+    close_writer(open_writer(path, FIRST))
+    assert sorted(columns(path)) == ["_sqlite_migrations", "a"]

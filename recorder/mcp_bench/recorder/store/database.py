@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 Step: TypeAlias = tuple[str, tuple[object, ...]] | Callable[[sqlite3.Connection], None]
 
 _BUSY_SECONDS = 10.0
+_JOURNAL = bytes.fromhex("d9d505f920a163d7")
+"""Begins a rollback journal, and ends one that names another file (https://www.sqlite.org/fileformat2.html)."""
 
 
 class Writer:
@@ -135,6 +137,7 @@ def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
         StorageError: the file cannot be created, is damaged, comes from a later version, or its schema was
             changed.
     """
+    refuse_named_file(path)
     try:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
     except OSError as error:
@@ -155,6 +158,31 @@ def open_writer(path: Path, schema: Schema) -> sqlite3.Connection:
             connection.close()
         raise (database_error(path, error) if isinstance(error, sqlite3.Error) else error) from error
     return connection
+
+
+def refuse_named_file(path: Path) -> None:
+    """Refuse a rollback journal that names a file: SQLite would delete that.
+
+    One of ours never does. It can be beside a database from elsewhere.
+
+    Raises:
+        StorageError: it names one, or cannot be read.
+    """
+    journal = f"{path}-journal"
+    try:
+        file = os.open(journal, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open(file, "rb") as opened:  # noqa: PTH123 - it is open already
+            opened.seek(max(0, os.fstat(file).st_size - len(_JOURNAL)))
+            end = opened.read(len(_JOURNAL))
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StorageError(f"cannot read {journal}: {error.strerror}") from error
+    if end == _JOURNAL:
+        raise StorageError(
+            f"{journal} names another file, which SQLite would delete. mcp-bench writes no such journal: "
+            "restore the folder from a copy"
+        )
 
 
 def close_writer(connection: sqlite3.Connection) -> None:
