@@ -20,12 +20,13 @@ from mcp_bench.recorder.cli.verify import verify
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.run_folder import RunFolder
-from mcp_bench.recorder.store.keys import Key
-from mcp_bench.recorder.verify.resume import resume
+from mcp_bench.recorder.store.keys import Key, own_key
+from mcp_bench.recorder.verify.resume import ChangedRunError, resume
 from mcp_bench.recorder.verify.verify import Verdict
 from mcp_bench.recorder.verify.verify import verify as verify_run
 from mcp_bench.servers.errors import BenchError, UnknownNameError
 from mcp_bench.servers.home import home
+from tests.support.half_written import leave_half_written
 from tests.support.recorded import Episode, planned, play, record, run_info
 
 pytestmark = pytest.mark.unit
@@ -238,3 +239,23 @@ def test_show_refuses_an_empty_name(invoke: Invoke, what: str) -> None:
     record([(planned(), Episode())])
     result = invoke(show, what)
     assert result.exit_code == 2 and "is empty" in result.output
+
+
+def test_a_changed_run_that_only_a_writer_can_read_is_not_resumed(bench_home: Path) -> None:
+    """Half a transaction beside it kept `verify` from reading the rows, and a writer would have sealed them."""
+    run = started()
+    with closing(sqlite3.connect(run.path / "recordings.db")) as db, db:
+        db.execute("DELETE FROM messages")
+    leave_half_written(run.path / "recordings.db")
+    assert verify_run(run.path, own_key()).state == "unreadable"
+    with pytest.raises(ChangedRunError, match="is not resumed, since it was changed"):
+        resume(run.id)
+
+
+@pytest.mark.parametrize("name", ["recordings.db", "grades.db"])
+def test_a_run_whose_writer_was_killed_within_a_transaction_is_resumed(bench_home: Path, name: str) -> None:
+    run = started()
+    leave_half_written(run.path / name)
+    with resume(run.id) as again:
+        assert [slot.task for slot, _ in again.pending()] == ["b"]
+    assert verify_run(run.path, own_key()).state == "verified"

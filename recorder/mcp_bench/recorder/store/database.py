@@ -185,6 +185,21 @@ def refuse_named_file(path: Path) -> None:
         )
 
 
+def finish_left(path: Path) -> None:
+    """Roll back what a killed writer left half written: no reader can, so nobody could look at what is there.
+
+    Raises:
+        StorageError: the file cannot be written, or as for `refuse_named_file`.
+    """
+    if not Path(f"{path}-journal").exists():
+        return
+    with database_errors(path):
+        refuse_named_file(path)
+        with contextlib.closing(sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None)) as db:
+            db.execute("BEGIN IMMEDIATE")
+            db.execute("ROLLBACK")
+
+
 def close_writer(connection: sqlite3.Connection) -> None:
     """Close, and leave one plain file that can be read from anywhere, unless a reader has it open."""
     with contextlib.suppress(sqlite3.Error):

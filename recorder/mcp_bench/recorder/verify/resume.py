@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.parts import resume_run
-from mcp_bench.recorder.runs.run_folder import RunFolder
+from mcp_bench.recorder.runs.run_folder import GRADES, RECORDINGS, RunFolder
+from mcp_bench.recorder.store.database import finish_left
 from mcp_bench.recorder.store.keys import key_for
 from mcp_bench.recorder.verify.damage import nothing_in
 from mcp_bench.recorder.verify.verify import verify
@@ -28,9 +30,14 @@ def resume(run: str) -> RunFolder:
         StorageError, UnknownNameError, RunLockedError: as for `resume_run`.
     """
     (path,) = run_paths([run])
+    if not is_being_written(path):
+        for name in (GRADES, RECORDINGS):
+            finish_left(path / name)
     if problem := nothing_in(path):
         raise problem
     checked = verify(path, key_for(path))
+    if checked.state == "unreadable":  # a writer may be able to read what nobody has checked
+        raise StorageError(checked.detail)
     if checked.state == "changed":
         found = checked.findings[0]
         what = ": ".join(part for part in (f"{found.place.table} {found.place.key}", found.detail) if part)
