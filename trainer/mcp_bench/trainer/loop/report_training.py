@@ -46,8 +46,7 @@ def _described(algorithm: Algorithm) -> str:
 
 
 def _steps(turn: Turn) -> list[dict[str, Any]]:
-    folder = RunFolder(turn.folder / "train")
-    return list(folder.read_metrics()) if folder.metrics.is_file() else []
+    return list(RunFolder(turn.folder / "train").read_metrics())
 
 
 def _losses(turns: Sequence[Turn], steps: dict[int, list[dict[str, Any]]]) -> Chart:

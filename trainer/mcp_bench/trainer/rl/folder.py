@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +27,7 @@ from mcp_bench.recorder.atomic_file import write_atomic
 from mcp_bench.trainer.folders import read_step, store_settings, stored_settings
 from mcp_bench.trainer.methods import Learning
 from mcp_bench.trainer.sft.checkpoints import number
+from mcp_bench.trainer.step_lines import append_line, keep_until, read_lines
 
 KEPT = 2
 """Checkpoints that are kept."""
@@ -141,23 +141,18 @@ class RLFolder:
 
     def add(self, line: dict[str, Any]) -> None:
         """Add a step to the metrics."""
-        with self.metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        append_line(self.metrics, line)
 
     def lines(self) -> list[dict[str, Any]]:
         """Return the metrics. An incomplete last line is left out."""
-        if not self.metrics.is_file():
-            return []
-        with self.metrics.open(encoding="utf-8") as file:
-            return [json.loads(line) for line in file if line.endswith("\n")]
+        return list(read_lines(self.metrics))
 
     def keep_steps(self, last: int) -> None:
         """Forget what came after a step. A recording of the next one goes on: its policy is the same.
 
         If a guard stopped the run, the recording attempts its invalid episodes again.
         """
-        kept: Sequence[dict[str, Any]] = [line for line in self.lines() if line["step"] <= last]
-        write_atomic(self.metrics, "".join(json.dumps(line) + "\n" for line in kept))
+        keep_until(self.metrics, last)
         for path in (self.path / "steps").glob("*"):
             if int(path.name) > last + 1:
                 shutil.rmtree(path)

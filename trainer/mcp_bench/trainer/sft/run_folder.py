@@ -23,6 +23,7 @@ from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.data import Prepared
 from mcp_bench.trainer.folders import make_folder, refuse_used
 from mcp_bench.trainer.recipe import Recipe, load_recipe, recipe_text
+from mcp_bench.trainer.step_lines import keep_until, read_lines
 
 SFT = "sft"
 
@@ -103,29 +104,15 @@ class RunFolder:
         """Remove the lines after a checkpoint's step, which a resumed run repeats; all, if there is none."""
         for path in (self.metrics, self.evaluations):
             if path.is_file():
-                kept = [line for line in _lines(path) if step is not None and line["step"] <= step]
-                write_atomic(path, "".join(json.dumps(line) + "\n" for line in kept))
+                keep_until(path, step)
 
     def read_metrics(self) -> Iterator[dict[str, Any]]:
         """Yield the line of each step. An incomplete last line is left out."""
-        return _lines(self.metrics)
+        return read_lines(self.metrics)
 
     def read_evaluations(self) -> Iterator[dict[str, Any]]:
         """Yield each score of the held-out rows; none if the run has no such rows."""
-        return _lines(self.evaluations) if self.evaluations.is_file() else iter(())
-
-    @staticmethod
-    def add(path: Path, line: dict[str, Any]) -> None:
-        """Add a line to a file of the run."""
-        with path.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
-
-
-def _lines(path: Path) -> Iterator[dict[str, Any]]:
-    with path.open(encoding="utf-8") as file:
-        for line in file:
-            if line.endswith("\n"):
-                yield json.loads(line)
+        return read_lines(self.evaluations)
 
 
 def _described(paths: Iterable[Path]) -> list[dict[str, str]]:

@@ -19,6 +19,7 @@ from mcp_bench.trainer.sft.checkpoints import last_complete, number
 from mcp_bench.trainer.sft.guards import DivergedError, LossGuard
 from mcp_bench.trainer.sft.progress import Progress
 from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.step_lines import append_line
 from mcp_bench.trainer.templates import Templates
 
 MEMORY_ERRORS = ("out of memory", "can't allocate memory", "not enough memory")
@@ -123,7 +124,7 @@ def _attempt(
         tokens = sum(lengths[row] for row in rows) if own else round(counted - before)
         figures = progress.step(line["step"], line["steps"], line["loss"], tokens)
         if processes.rank() == 0:
-            folder.add(folder.metrics, {**line, **figures})
+            append_line(folder.metrics, {**line, **figures})
 
     trainer = make(folder, ready, sequences, accumulate, report_to, on_step)
     trainer.remove_callback(PrinterCallback)
@@ -166,7 +167,7 @@ def _scoring(held_out: Prepared, every: int, folder: RunFolder, trainer: Any, pr
         # not trainer.log, which would take the step's own metrics with it
         trainer.callback_handler.on_log(trainer.args, trainer.state, trainer.control, logs)
         if processes.rank() == 0:
-            folder.add(folder.evaluations, line)
+            append_line(folder.evaluations, line)
             progress.note(f"step {step}: held-out loss {loss:.4f}, {share:.1%} of {turns} turns exact")
 
     return HeldOut(held_out.examples, every, on_score)
