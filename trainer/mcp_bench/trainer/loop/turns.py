@@ -92,28 +92,14 @@ def _turn(
     folder: LoopFolder, steps: Steps, turn: int, runs: list[str], base: Path, best: Outcome
 ) -> dict[str, Any]:
     curated, trained = _trained(folder, steps, turn, runs, base, Path(best["model"]))
+    done = {"turn": turn, "curate": curated, "train": trained, "measure": None, "flips": None}
     if trained["model"] is None:
         kept = {"promoted": False, "why": trained["why"], "against": best["model"]}
-        gate = folder.step(turn, "gate", lambda: kept)
-        return {
-            "turn": turn,
-            "curate": curated,
-            "train": trained,
-            "measure": None,
-            "flips": None,
-            "gate": gate,
-        }
+        return {**done, "gate": folder.step(turn, "gate", lambda: kept)}
     measured = folder.step(turn, "measure", lambda: steps.measure(turn, Path(trained["model"])))
     changed = folder.step(turn, "flips", lambda: steps.compare(best, measured))
     gate = folder.step(turn, "gate", lambda: _gate(best, measured, changed))
-    return {
-        "turn": turn,
-        "curate": curated,
-        "train": trained,
-        "measure": measured,
-        "flips": changed,
-        "gate": gate,
-    }
+    return {**done, "measure": measured, "flips": changed, "gate": gate}
 
 
 def _gate(best: Outcome, measured: Outcome, changed: Outcome) -> Outcome:
