@@ -34,7 +34,7 @@ from mcp_bench.recorder.runs.run_folder import RunFolder
 from mcp_bench.recorder.scan.scan import scan
 from mcp_bench.recorder.taint import Scan
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema, Usage
-from mcp_bench.servers.contracts import JSON, ChatMessage, ToolCall, ToolSpec, World
+from mcp_bench.servers.contracts import JSON, Benchmark, ChatMessage, ToolCall, ToolSpec, World
 from mcp_bench.servers.errors import BenchError, SandboxLostError, WorkerDiedError
 from mcp_bench.servers.grading import Grade
 from mcp_bench.servers.grading_call import grade_world, reads_transcript
@@ -97,11 +97,7 @@ async def run_episode(
             attempt.invalidate("world_failed", planned.error)
         elif setup.benchmark is not None:
             try:
-                with anyio.move_on_after(planned.limits.open_seconds):
-                    world = await open_world(setup.benchmark, planned.task, seed=planned.seed, host=host)
-                if world is None:
-                    within = f"within {planned.limits.open_seconds:g} seconds"
-                    raise BenchError(f"the world of {planned.task} did not open {within}")
+                world = await opened(setup.benchmark, planned, host)
                 native = continues(setup.agent, world)
                 shown = equipped(conversing(world, listed=not native), setup.harness)
                 tools = [ToolSpec.model_validate(tool) for tool in shown.tools()]
@@ -134,6 +130,20 @@ async def run_episode(
         on_its_word=attempt.on_its_word,
         asked_usd=host.cost,
     )
+
+
+async def opened(benchmark: Benchmark, planned: PlannedEpisode, host: EpisodeHost) -> World:
+    """Open the world of an episode.
+
+    Raises:
+        BenchError: it did not open within its time.
+    """
+    seconds, world = planned.limits.open_seconds, None
+    with anyio.move_on_after(seconds):
+        world = await open_world(benchmark, planned.task, seed=planned.seed, host=host)
+    if world is None:
+        raise BenchError(f"the world of {planned.task} did not open within {seconds:g} seconds")
+    return world
 
 
 async def play(

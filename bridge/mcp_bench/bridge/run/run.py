@@ -91,16 +91,9 @@ def run_to_end(
     processes = 1 if slots < sys.maxsize else referees(parallel.referees, jobs, total)
     engines: list[Engine] = []
     with display_of(total, jobs, title, lambda: sum(one.calls_made for one in engines)) as display:
-        if parallel.ray:
-            engines.append(OnRay(setup, run, parallel.address, display.say))
-        elif processes > 1:
-            engines.append(Referees(setup, run, processes, display.say))
-        else:
-            engines.append(ThisProcess(setup, run))
-        if total:
-            display.say(f"{run.id}: {title}, {counted(total, 'episode')}, {jobs} at a time")
-        else:
-            display.say(f"{run.id}: {title}, complete: nothing was left to record")
+        engines.append(make_engine(setup, run, parallel, processes, display.say))
+        left = f"{counted(total, 'episode')}, {jobs} at a time"
+        display.say(f"{run.id}: {title}, {left if total else 'complete: nothing was left to record'}")
         if processes > 1 and not parallel.ray:
             display.say(f"{processes} referee processes, each with its part of the episodes")
         for line in setup_lines(setup, run.info.agent_version, why_fewer):
@@ -120,15 +113,39 @@ def run_to_end(
             whole = Progress.of(reader.episodes())
     tainted = run.grades.tainted()
     report_end(setup, run, total, display.progress, whole, tainted)
-    if breaker.cut_short and not stopped:
-        advice = f"Fix the cause, then resume with: {resume}"
-        if spending.limit_reached:
-            advice = f"Resume with: {resume}{'' if go_on else ' --max-cost MORE'}"
-        click.echo(sanitize_line(f"Ended early: {breaker.reason}. {advice}"), err=True)
-    elif display.progress.invalid and not stopped:
-        click.echo(f"Fix the cause, then retry the invalid episodes with: {resume}", err=True)
+    if not stopped and (text := advice(breaker, spending, display.progress, resume, go_on is None)):
+        click.echo(sanitize_line(text), err=True)
     stopped_by = SIGNAL if stopped else breaker.reason if breaker.cut_short else None
     return summary(run, display.progress.done, whole, len(tainted), stopped_by)
+
+
+def make_engine(
+    setup: Setup, run: RunFolder, parallel: Parallel, processes: int, say: Callable[[str], object]
+) -> Engine:
+    """Return what records the episodes. `say` shows a line to the user."""
+    if parallel.ray:
+        return OnRay(setup, run, parallel.address, say)
+    return Referees(setup, run, processes, say) if processes > 1 else ThisProcess(setup, run)
+
+
+def advice(
+    breaker: CircuitBreaker, spending: Spending, progress: Progress, resume: str, own_limit: bool
+) -> str:
+    """Return what to do about episodes that are missing or invalid; empty without any.
+
+    Args:
+        breaker: whether the run was cut short.
+        spending: whether its cost limit is the reason.
+        progress: of the episodes that were left to record.
+        resume: the command that continues.
+        own_limit: whether that command takes another cost limit.
+    """
+    if breaker.cut_short and spending.limit_reached:
+        more = " --max-cost MORE" if own_limit else ""
+        return f"Ended early: {breaker.reason}. Resume with: {resume}{more}"
+    if breaker.cut_short:
+        return f"Ended early: {breaker.reason}. Fix the cause, then resume with: {resume}"
+    return f"Fix the cause, then retry the invalid episodes with: {resume}" if progress.invalid else ""
 
 
 def jobs_within(jobs: int, one_at_a_time: str, slots: int) -> tuple[int, str]:
