@@ -16,7 +16,7 @@ EPILOG = """\b
 Examples, each as the command of a stdio server in an agent's configuration:
   mcp-bench connect
   mcp-bench connect agentdojo --split train
-  mcp-bench connect agentdojo --entry desk-1         continue as the client desk-1
+  mcp-bench connect agentdojo --entry laptop         continue as the client laptop
 
 \b
 Many agents have a command that adds it, for example:

@@ -103,11 +103,11 @@ def read_tries(paths: Sequence[Path], splits: Collection[str], n: int) -> tuple[
             f"no task of {', '.join(sorted(splits))} has {n} graded attempts under the same conditions. "
             f"Record them: mcp-bench record --repeat {n}"
         )
-    return [_told_apart(tries) for tries in enough], len(found) - len(enough)
+    return [_distinguished(tries) for tries in enough], len(found) - len(enough)
 
 
-def _told_apart(tries: list[Try]) -> list[Try]:
-    """Tell attempts by their answers where all left the same state, as at a task that only asks."""
+def _distinguished(tries: list[Try]) -> list[Try]:
+    """Compare attempts by their answers where all left the same state, as at a task that only asks."""
     if len({one.digest for one in tries}) > 1:
         return tries
     return [

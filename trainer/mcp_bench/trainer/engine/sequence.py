@@ -151,7 +151,7 @@ class Decoding:
         return None if constraint is None else constraint.allowed(vocabulary)
 
     def takes(self, token: int) -> bool:
-        """Tell the constraint of a token, and return whether it may stand here."""
+        """Pass a token to the constraint, and return whether it may stand here."""
         constraint, text = self.request.constraint, self._text
         return constraint is None or constraint.take(token, text, text + self._writer.peek(token))
 
