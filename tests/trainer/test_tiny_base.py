@@ -140,7 +140,8 @@ def test_spinning_is_limited_unless_the_environment_is_set(
 
 def test_a_base_is_made_and_fine_tuned_by_the_recipe(tmp_path: Path) -> None:
     data = write_rows(tmp_path / "train.jsonl", rows(16))
-    run(["tiny-base", "--data", data, "--out", tmp_path / "base", "--steps", "2", "--seed", "-1"])
+    said = run(["tiny-base", "--data", data, "--out", tmp_path / "base", "--steps", "2", "--seed", "-1"])
+    assert said.splitlines()[-1] == f"Done: {tmp_path / 'base'}" and "shards" not in said
     config = json.loads((tmp_path / "base" / "config.json").read_text())
     assert config["rope_parameters"]["rope_theta"] == 10_000.0
     sft = ["sft", "tiny-cpu", "--data", data, "--out", tmp_path / "run"]
@@ -161,6 +162,8 @@ def test_a_base_that_cannot_be_written_is_not_trained(tmp_path: Path) -> None:
     assert "step" not in result.output
 
 
-def run(arguments: list[object]) -> None:
+def run(arguments: list[object]) -> str:
+    """Run a command of `mcp-bench train`, and return what it said."""
     result = CliRunner().invoke(train, [str(word) for word in arguments], catch_exceptions=False)
     assert result.exit_code == 0, result.output
+    return result.stderr

@@ -32,9 +32,11 @@ def make_base(
     """
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM, set_seed
+    from transformers.utils.logging import disable_progress_bar
 
     from mcp_bench.trainer.sft.muon import MuonAdamW
 
+    disable_progress_bar()  # transformers' bar for writing files
     set_seed(seed % 2**32)  # numpy takes no others
     architecture = recipe.architecture
     tokenizer = make_tokenizer(rows, architecture.vocab_size)
