@@ -172,4 +172,4 @@ def test_a_login_file_is_not_lent_there(bench: Bench) -> None:
         code=None,
     )
     assert done.returncode != 0
-    assert "ANTHROPIC_API_KEY" in done.stderr
+    assert "--tools all needs an API key" in done.stderr and "ANTHROPIC_API_KEY" in done.stderr

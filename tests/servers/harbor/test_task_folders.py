@@ -196,7 +196,7 @@ def test_a_folder_without_tasks_or_no_folder_says_so(tmp_path: Path, monkeypatch
         BENCHMARK.at("terminal-bench@2.0")
     with pytest.raises(BenchError, match="there is no folder"):
         BENCHMARK.at("/nowhere/at all")
-    with pytest.raises(BenchError, match="give --path DIR"):
+    with pytest.raises(BenchError, match="give --path DIR, or name the benchmark harbor:DIR"):
         list(BENCHMARK.tasks())
 
 

@@ -79,8 +79,8 @@ def placed(setup: Setup, isolation: str) -> Setup:
     if not setup.inside or setup.benchmark is None:
         return setup
     check_inside(setup.agent, setup.benchmark, setup.home, isolation)
-    asked = setup.capture or upstream(setup.agent, setup.base_url, setup.options, setup.environ)
-    return replace(setup, capture=asked)
+    named = setup.agent, setup.base_url, setup.options, setup.environ
+    return replace(setup, capture=setup.capture or upstream(*named, asked="--tools all"))
 
 
 def check_level(setup: Setup, level: Level) -> Verdict:

@@ -119,7 +119,8 @@ class Harbor(SimpleBenchmark):
     def _folders(self) -> dict[str, Path]:
         if self._path is None:
             raise WrongUseError(
-                "harbor needs a folder with tasks: give --path DIR, or the name of a published data set"
+                "harbor needs a folder with tasks, or the name of a published data set: give --path DIR, or "
+                "name the benchmark harbor:DIR"
             )
         found = list(task_folders(self._path))
         names = [str(one.relative_to(self._path)) for one in found]
