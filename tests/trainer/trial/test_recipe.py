@@ -11,6 +11,7 @@ from click.testing import CliRunner
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.cli.loop import loop
+from mcp_bench.trainer.trial.recipe import trial_recipe
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -37,12 +38,7 @@ def test_a_base_without_a_part_is_reported_before_recording(tmp_path: Path, lack
     assert not (tmp_path / "loop").exists()
 
 
-def test_a_gpu_that_is_not_there_is_reported_before_recording(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_gpu_that_is_not_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    asked = ["--recipe", "tiny-cpu", "--set", "hardware.device=cuda", "--out", str(tmp_path / "loop")]
-    result = CliRunner().invoke(loop, asked)
-    assert isinstance(result.exception, WrongUseError)
-    assert "hardware.device is cuda, but torch finds no GPU" in str(result.exception)
-    assert not (tmp_path / "loop").exists()
+    with pytest.raises(WrongUseError, match="is cuda, but torch finds no GPU"):
+        trial_recipe("tiny-cpu", ["hardware.device=cuda"])
