@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from mcp_bench.bridge.process.orphans import start_ticks
 from mcp_bench.bridge.sandbox.containers.program import Program, call
 
 LABEL = "mcp-bench.owner"
+_OWNED = re.compile(rf"^([0-9a-f]+) .*\b{re.escape(LABEL)}[:=]([^\s,]+/[0-9]+/[0-9]+)", re.MULTILINE)
+"""An id and an owner in a list: podman shows labels as `map[NAME:VALUE ...]`, docker as `NAME=VALUE,...`."""
 
 
 def owner(pid: int | None = None) -> str:
@@ -27,14 +30,10 @@ def remove_leftovers_once(program: Program) -> None:
 
 def remove_leftovers(program: Program) -> list[str]:
     """Remove the containers whose owner has ended, and return their ids."""
-    found = call(program, "ps", "--all", "--quiet", "--no-trunc", f"--filter=label={LABEL}").stdout.split()
-    if not found:
-        return []
-    shown = f'{{{{.Id}}}} {{{{index .Config.Labels "{LABEL}"}}}}'
-    listed = call(program, "inspect", "--format", shown, *(identity.decode() for identity in found))
+    shown = "--format={{.ID}} {{.Labels}}"  # `inspect` fails for all if one has been removed only in part
+    listed = call(program, "ps", "--all", "--no-trunc", f"--filter=label={LABEL}", shown)
     removed = []
-    for line in listed.stdout.decode(errors="replace").splitlines():
-        identity, _, whose = line.partition(" ")
+    for identity, whose in _OWNED.findall(listed.stdout.decode(errors="replace")):
         if has_ended(whose) and call(program, "rm", "--force", identity).returncode == 0:
             removed.append(identity)
     return removed
