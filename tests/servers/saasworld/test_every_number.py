@@ -90,7 +90,7 @@ def test_a_family_that_always_fails_is_named(monkeypatch: pytest.MonkeyPatch) ->
         drawn.append(b.integer(0, 10**9))
         raise ZeroDivisionError("no budget")
 
-    broken_family = Family(fails, (1,), False, "simple", "never")
+    broken_family = Family(fails, (1,), False, False, "simple", "never")
     monkeypatch.setattr("mcp_bench.servers.saasworld.tasks.load_family", lambda _: broken_family)
     text = rf"task simple-never\.1\.train\.5: none of {MAX_DRAWS} draws .* ZeroDivisionError: no budget"
     with pytest.raises(FamilyError, match=text):

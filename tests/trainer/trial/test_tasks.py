@@ -66,6 +66,7 @@ def test_a_folder_of_tasks_is_found_from_anywhere(
 ) -> None:
     """What goes on later, from another working directory, and the recordings name it alike."""
     monkeypatch.setattr(improve, "_dry_run", lambda *_: None)
+    monkeypatch.setattr(ablation, "_check_cohorts", lambda *_: None)
     monkeypatch.chdir(TASKS.parent)
     tasks = {"benchmark": "improve:tasks", "train": 1, "dev": 1, "test": 0}
     assert begin(tmp_path / "out", tasks).benchmark == f"improve:{TASKS}"

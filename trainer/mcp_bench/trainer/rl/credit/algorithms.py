@@ -22,11 +22,11 @@ class Attempt:
     rows: tuple[Row, ...]
     reward: float | None
     """None: the episode is invalid or tainted, and says nothing about the policy."""
-    invalid: bool = False
-    """Whether it is invalid: a resumed recording attempts it again."""
     strict: bool = False
     cut: bool = False
     """Whether a limit ended it. It keeps its reward, but its last answer is not trained on."""
+    invalid: bool = False
+    """Whether it is invalid: a resumed recording attempts it again."""
     calls: int = 0
     earned: float = 0.0
     """Its grade, also if that is no reward."""
