@@ -25,7 +25,9 @@ read -r -a train <<< "${TRAIN:-${train[*]}}" # of level 1, of level 2
 read -r -a dev <<< "${DEV:-${dev[*]}}"
 read -r -a test <<< "${TEST:-${test[*]}}"
 
-ids() { # SPLIT COUNT-OF-LEVEL-1 COUNT-OF-LEVEL-2: the first tasks of each family. Choices are made on 500 and later.
+# SPLIT COUNT-OF-LEVEL-1 [COUNT-OF-LEVEL-2]: the first tasks of each family. Choices are made on 500 and later. Those of
+# practice belong to train.
+ids() {
     local split=$1 level=0 count number family
     shift
     for count in "$@"; do
@@ -33,7 +35,7 @@ ids() { # SPLIT COUNT-OF-LEVEL-1 COUNT-OF-LEVEL-2: the first tasks of each famil
         "$bench" tasks saasworld --split "$split" --tag "level-$level" --ids | cut -d. -f1,2 | sort -u |
             sed -n "1,${families}p" > "$out/families.txt"
         for ((number = 0; number < count; number++)); do
-            while read -r family; do echo "$family.$split.$number"; done < "$out/families.txt"
+            while read -r family; do echo "$family.${split/practice/train}.$number"; done < "$out/families.txt"
         done
     done
     rm -f "$out/families.txt"
@@ -48,6 +50,7 @@ elif [ -e "$loop/loop.json" ]; then # of a demo that was stopped
     run loop --resume "$loop"
 else
     ids train "${train[@]}" > "$out/train.txt"
+    ids practice "${PRACTICE:-0}" >> "$out/train.txt"
     ids dev "${dev[@]}" > "$out/dev.txt"
     ids test "${test[@]}" > "$out/test.txt"
     # 16-bit numbers only where the CPU multiplies them in hardware: elsewhere they are slow

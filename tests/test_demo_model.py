@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from mcp_bench.servers.saasworld.authoring.family import load_family
 from tests.support import ROOT
 from tests.support.processes.interrupted import interrupted
 
@@ -43,12 +44,15 @@ def test_the_real_demo_goes_on_to_its_table_of_four_cells(tmp_path: Path, base: 
         "BASE": str(base),
         "RECIPE": "tiny-cpu",
         "FAMILIES": "2",
+        "PRACTICE": "1",
         "LOOP_OPTIONS": "--max-tokens 12 --set data.max_length=2048 --set training.sequences_per_device=1",
     }
     env = {**kept, **short, "VENV": str(VENV), "DEMO_OUT": str(out)}
     demo = ["bash", str(ROOT / "demo-model.sh")]
     assert f"--resume {out}/loop" in interrupted(demo, "$ mcp-bench train sft", cwd=tmp_path, env=env)
     measured = (out / "loop" / "turn-0" / "measure.json").read_text()
+    taught = [load_family(task.split(".")[0]).practice for task in (out / "train.txt").read_text().split()]
+    assert taught == [False] * 4 + [True] * 2
 
     done = subprocess.run(demo, cwd=tmp_path, env=env, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
