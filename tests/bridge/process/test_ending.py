@@ -11,10 +11,10 @@ import pytest
 
 from mcp_bench.bridge.episode import ending
 from mcp_bench.bridge.process import agent as agent_module
-from mcp_bench.bridge.process.agent import AgentProcess, agent_process
+from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.servers.remote.process import WorkerProcess
-from tests.bridge.process.test_supervisor import first_line, python
+from tests.bridge.process.test_supervisor import first_line, launch, python
 from tests.support.processes.process_table import alive
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
@@ -96,7 +96,7 @@ async def test_a_chain_without_its_supervisor_ends(logs: tuple[Path, Path], tmp_
     adopt_orphans()
     source = CHAIN.format(links=1000, ending="os.kill(supervisor, signal.SIGKILL); os._exit(0)")
     async with agent_process(b"", *logs) as process:
-        await process.launch([sys.executable, "-I", "-S", "-c", source], {}, tmp_path)
+        await launch(process, source, tmp_path)
         await process.wait()
         with anyio.fail_after(SECONDS):
             await process.end()
@@ -132,7 +132,7 @@ signal.pause()
 
 async def stopped_supervisor(process: AgentProcess, logs: tuple[Path, Path], folder: Path) -> int:
     adopt_orphans()
-    await process.launch(python(STOPS_ITS_SUPERVISOR), {}, folder)
+    await launch(process, STOPS_ITS_SUPERVISOR, folder)
     return int(await first_line(logs[0]))
 
 
@@ -145,6 +145,19 @@ async def test_a_stopped_supervisor_does_not_hold_the_end(
             pid = await stopped_supervisor(process, logs, tmp_path)
     assert not alive(pid) and not alive(process.supervisor_pid)
     assert process.exit_code == -signal.SIGKILL
+
+
+async def test_a_supervisor_that_never_answers_does_not_hold_the_launch(
+    logs: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("LAUNCH_SECONDS", "SILENCE_SECONDS"):
+        monkeypatch.setattr(agent_module, name, 0.2)
+    with anyio.fail_after(SECONDS):
+        async with agent_process(b"", *logs) as process:
+            os.kill(process.supervisor_pid, signal.SIGSTOP)
+            with pytest.raises(LaunchError, match="no answer from its supervisor"):
+                await process.launch(python("pass"), {}, tmp_path)
+    assert not alive(process.supervisor_pid)
 
 
 async def test_a_timeout_works_without_the_supervisor(

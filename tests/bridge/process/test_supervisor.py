@@ -1,5 +1,6 @@
 """All processes of an agent are gone when its episode ends, however they try to stay."""
 
+import os
 import signal
 import sys
 from pathlib import Path
@@ -8,7 +9,7 @@ import anyio
 import pytest
 
 from mcp_bench.bridge.isolation.level import Confinement, rules
-from mcp_bench.bridge.process.agent import LaunchError, agent_process
+from mcp_bench.bridge.process.agent import AgentProcess, LaunchError, agent_process
 from mcp_bench.bridge.process.orphans import adopt_orphans
 from mcp_bench.bridge.wire.peer import Peer, ancestors
 from tests.support.processes.process_table import alive
@@ -46,6 +47,13 @@ async def first_line(path: Path) -> str:
         while not (text := path.read_text()).endswith("\n"):
             await anyio.lowlevel.checkpoint()
     return text.splitlines()[0]
+
+
+async def launch(process: AgentProcess, source: str, folder: Path) -> None:
+    """Launch a program that harms its supervisor: it begins when the supervisor has answered the launch."""
+    os.mkfifo(folder / "launched")
+    await process.launch(python(f"open('launched').close()\n{source}"), {}, folder)
+    (folder / "launched").open("w").close()
 
 
 @pytest.fixture
@@ -127,7 +135,7 @@ async def test_the_referee_ends_orphans_of_a_killed_supervisor(
     adopt_orphans()
     kill_parent = "os.kill(os.getppid(), 9); time.sleep(600)"
     async with agent_process(b"", *logs) as process:
-        await process.launch(python(DAEMON.format(ending=kill_parent)), {}, tmp_path)
+        await launch(process, DAEMON.format(ending=kill_parent), tmp_path)
         assert await process.wait() == -signal.SIGKILL
         daemon = int(await first_line(logs[0]))
     assert not alive(daemon)

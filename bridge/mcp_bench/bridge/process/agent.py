@@ -49,7 +49,8 @@ SILENCE_SECONDS = END_SECONDS + 5.0
 """After this time without an answer to `end`, a supervisor is killed. The referee then ends the processes
 itself, so ending takes half a minute at most, and as a rule a hundredth of a second."""
 
-
+LAUNCH_SECONDS = 150.0
+"""For an answer to a launch; more than a supervisor waits for a sandbox, and for room for a process."""
 ROOM_SECONDS = 30.0
 """For how long a process that the machine has no room for is tried again."""
 NO_ROOM = frozenset((errno.EAGAIN, errno.ENOMEM, errno.ENFILE, errno.EMFILE))
@@ -105,8 +106,10 @@ class AgentProcess:
             "confinement": confinement and asdict(confinement),
             "warm_start": warm_start and {"module": warm_start.modules[0], "arguments": warm_start.arguments},
         }
-        await self._send(spec)
-        reply = await self._reply()
+        reply: dict[str, object] = {"failed": f"no answer from its supervisor for {LAUNCH_SECONDS:g} seconds"}
+        with anyio.move_on_after(LAUNCH_SECONDS):  # an agent can stop its supervisor before that has answered
+            await self._send(spec)
+            reply = await self._reply()
         if "started" not in reply:
             raise LaunchError(f"it could not be started: {reply.get('failed', 'its supervisor died')}")
 
