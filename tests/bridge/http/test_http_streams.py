@@ -1,7 +1,6 @@
 """The proxy when a side is slow, disconnects, or does not speak MCP."""
 
 import contextlib
-import json
 import socket
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -330,49 +329,3 @@ async def test_only_error_pages_are_recorded(tmp_path: Path) -> None:
         assert (await client.get(proxy.url.replace("/mcp", "/other"))).text == "<html>no</html>"
     frames = proxy.rows("select direction, kind from frames order by id")
     assert [tuple(frame.values()) for frame in frames] == [("client", "request"), ("server", "invalid")]
-
-
-async def test_a_session_that_its_server_forgot_is_ended(tmp_path: Path) -> None:
-    async def play(script: Script) -> None:
-        while request := await script.read_request():
-            if b"initialize" in request:
-                body = b'{"jsonrpc":"2.0","id":0,"result":{}}'
-                head = b"HTTP/1.1 200 OK\r\nmcp-session-id: s1\r\ncontent-type: application/json\r\n"
-            else:
-                body = json.dumps({"jsonrpc": "2.0", "id": None, "error": {"code": -32600}}).encode()
-                head = b"HTTP/1.1 404 Not Found\r\ncontent-type: application/json\r\n"
-            await script.say(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-
-    async with (
-        scripted_server(play) as server,
-        recording_proxy(server.url, tmp_path) as proxy,
-        httpx2.AsyncClient() as client,
-    ):
-        start = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"clientInfo":{"name":"c"}}}'
-        await client.post(proxy.url, content=start)
-        assert proxy.rows("select agent, ended_us from episodes") == [{"agent": "c", "ended_us": None}]
-        await client.post(proxy.url, content=CALL, headers={"mcp-session-id": "s1"})
-        while proxy.rows("select ended_us from episodes") == [{"ended_us": None}]:
-            await anyio.lowlevel.checkpoint()  # the session ends only after the answer
-    assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}]
-
-
-async def test_a_server_without_a_stream_for_get_keeps_its_session(tmp_path: Path) -> None:
-    """The specification wants 405; some servers answer 404, as for a session that they forgot."""
-
-    async def play(script: Script) -> None:
-        while request := await script.read_request():
-            status = b"404 Not Found" if request.startswith(b"GET") else b"200 OK"
-            body = b'{"jsonrpc":"2.0","id":1,"result":{}}'
-            head = b"HTTP/1.1 %s\r\nmcp-session-id: s1\r\ncontent-type: application/json\r\n" % status
-            await script.say(head + b"content-length: %d\r\n\r\n" % len(body) + body)
-
-    async with (
-        scripted_server(play) as server,
-        recording_proxy(server.url, tmp_path) as proxy,
-        httpx2.AsyncClient(headers={"mcp-session-id": "s1"}) as client,
-    ):
-        for _ in range(2):
-            await client.get(proxy.url)
-            await client.post(proxy.url, content=CALL)
-    assert proxy.rows("select count(*) as n from episodes") == [{"n": 1}]

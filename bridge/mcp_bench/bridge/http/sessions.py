@@ -73,6 +73,7 @@ class SessionExchanges:
         return SessionExchange(self, scope["method"], session, number)
 
     def begin(self, session: str, number: int, handshake: Body) -> None:
+        self.end(session)  # a server that was started anew may give an id again
         self.episodes.opened(session, handshake)
         self.connections[session] = number
 
