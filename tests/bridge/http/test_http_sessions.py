@@ -6,8 +6,10 @@ from pathlib import Path
 import anyio
 import httpx2
 import pytest
+from mcp.client import Client
+from mcp_types import Implementation
 
-from tests.support.http.http_peers import Script, recording_proxy, scripted_server
+from tests.support.http.http_peers import Script, echo_server, recording_proxy, scripted_server, sdk_server
 
 pytestmark = [pytest.mark.anyio, pytest.mark.component]
 
@@ -90,3 +92,18 @@ async def test_a_session_id_that_is_given_again_begins_another_session(tmp_path:
         {"agent": "two", "termination": "agent_exit", "connections": 1},
     ]
     assert proxy.rows("select outcome from calls") == [{"outcome": "transport_error"}] * 2
+
+
+async def test_the_clients_of_a_server_without_sessions_share_an_episode(tmp_path: Path) -> None:
+    """Also one that only shakes hands. It has the name of the first one."""
+    async with (
+        sdk_server(echo_server(), stateless=True, json_response=True) as url,
+        recording_proxy(url, tmp_path) as proxy,
+    ):
+        for name in ("one", "two"):
+            async with Client(proxy.url, mode="legacy", client_info=Implementation(name=name, version="7")):
+                pass
+    (episode,) = proxy.rows("select id, agent, agent_version from episodes")
+    assert (episode["agent"], episode["agent_version"]) == ("one", "7")
+    answers = proxy.rows("select episode from frames where direction = 'server'")
+    assert answers == [{"episode": episode["id"]}] * 2

@@ -133,9 +133,12 @@ class SessionExchange:
 
     def answered(self, status: int, headers: Headers) -> None:
         given = session_id(headers)
-        if self._handshake is not None and given is not None and status < 400:
-            self._session = given
-            self._owner.begin(given, self._number, self._handshake)
+        if self._handshake is not None and status < 400:
+            if given is None:  # the server has no sessions
+                self._episode = self._owner.episodes.without_session(self._handshake)
+            else:
+                self._session = given
+                self._owner.begin(given, self._number, self._handshake)
         if self._session is not None and status < 400:
             if self._method == "GET":  # a stream, without a message of the client
                 self._number = self._owner.adopt(self._session, self._number, b"")
