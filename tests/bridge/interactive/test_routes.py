@@ -16,12 +16,13 @@ def task(name: str) -> Any:
     return SimpleNamespace(episode=name, request_stored=lambda *_: None, request_settled=lambda *_: None)
 
 
-async def test_progress_after_a_cancelled_call_is_of_the_later_task() -> None:
+@pytest.mark.parametrize("cancelled", [5, "5"])
+async def test_progress_after_a_cancelled_call_is_of_the_later_task(cancelled: int | str) -> None:
     """A server need not answer a cancelled call."""
     current = task("ep_1")
     routes = Routes(1, lambda: current)
     assert routes.from_client(jsonrpc.parse(request(5, "t", {}))) == "ep_1"
-    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
+    cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": cancelled}}
     assert routes.from_client(jsonrpc.parse(line(cancel))) == "ep_1"
     current = task("ep_2")
     assert routes.from_client(jsonrpc.parse(request(6, "t", {}))) == "ep_2"

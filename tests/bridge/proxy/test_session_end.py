@@ -73,10 +73,12 @@ def test_a_request_that_the_server_cancels_is_its_own(bench_home: Path) -> None:
     recording.end("agent_exit", None, None, 0)
 
 
-def test_an_answer_with_the_same_number_ends_the_wait(bench_home: Path) -> None:
+@pytest.mark.parametrize("answered", ["1", '"1"'])
+def test_an_answer_with_the_same_number_ends_the_wait(bench_home: Path, answered: str) -> None:
     recording = SessionRecording(["a-server"], "normal")
     recording.append_unparsed("client", [b'{"jsonrpc": "2.0", "id": 1.0, "method": "tools/list"}'])
     assert not recording.parse_pending()
-    recording.append_unparsed("server", [b'{"jsonrpc": "2.0", "id": 1, "result": {}}'])
+    answer = f'{{"jsonrpc": "2.0", "id": {answered}, "result": {{}}}}'
+    recording.append_unparsed("server", [answer.encode()])
     assert recording.parse_pending()
     recording.end("agent_exit", None, None, 0)

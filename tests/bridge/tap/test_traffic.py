@@ -67,14 +67,25 @@ async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
     assert traffic.seen.answered == {"tools/call"}
 
 
-async def test_a_server_may_spell_a_number_differently() -> None:
+@pytest.mark.parametrize("answered", ["7", '"7"'])
+async def test_a_server_may_spell_a_number_differently(answered: str) -> None:
     traffic = Traffic()
     traffic.from_client(2, [jsonrpc.parse(call("7"))])
     traffic.from_client(1, [jsonrpc.parse(call("7.0"))])
     traffic.closed(2)
-    traffic.from_server(1, [jsonrpc.parse(b'{"id":7,"result":{}}')])
+    traffic.from_server(1, [jsonrpc.parse(f'{{"id":{answered},"result":{{}}}}'.encode())])
     assert not await waits(traffic)
     assert traffic.seen.answered == {"tools/call"}
+
+
+@pytest.mark.parametrize("cancelled", ["7", '"7"'])
+async def test_a_call_cancelled_by_its_number_is_not_waited_for(cancelled: str) -> None:
+    """The SDK's server takes both, and does not answer."""
+    traffic = Traffic()
+    traffic.from_client(1, [jsonrpc.parse(call("7"))])
+    cancel = f'{{"method":"notifications/cancelled","params":{{"requestId":{cancelled}}}}}'
+    traffic.from_client(1, [jsonrpc.parse(cancel.encode())])
+    assert not await waits(traffic)
 
 
 async def test_ready_is_reported_once_after_handshake_and_listing() -> None:

@@ -126,7 +126,15 @@ def test_ids_differ_by_connection_direction_and_spelling(folder: RunFolder, epis
 
 @pytest.mark.parametrize(
     ("asked", "answered", "expected"),
-    [("7.0", "7", "ok"), ("7", "7.0", "ok"), ("7e0", "7", "ok"), ('"7"', "7", None), ("7.0", "8", None)],
+    [
+        ("7.0", "7", "ok"),
+        ("7", "7.0", "ok"),
+        ("7e0", "7", "ok"),
+        ("7", '"7"', "ok"),
+        ('"7"', "7", "ok"),
+        ("7.0", "8", None),
+        ("7", '"seven"', None),
+    ],
 )
 def test_a_server_may_spell_a_number_differently(
     folder: RunFolder, episode: str, asked: str, answered: str, expected: str | None
@@ -143,6 +151,32 @@ def test_a_server_may_spell_a_number_differently(
     (call,) = folder.recording.recorded_calls(episode)
     listed = [tool.function.name for tool in folder.recording.listed_tools(episode)]
     assert (call.text, listed) == (("A.", ["look"]) if expected else ("", []))
+
+
+@pytest.mark.parametrize("cancelled", ["7", '"7"', "7.0"])
+def test_a_client_may_spell_a_number_differently_where_it_cancels(
+    folder: RunFolder, episode: str, cancelled: str
+) -> None:
+    store = folder.recording.store_frame
+    store(episode, 1, "client", request(7, "slow", {}))
+    cancel = f'{{"method": "notifications/cancelled", "params": {{"requestId": {cancelled}}}}}'
+    store(episode, 1, "client", cancel.encode())
+    folder.recording.close_connection(episode, 1)
+    assert outcomes(folder) == ["cancelled"]
+
+
+@pytest.mark.parametrize("asked", ["7", "7.0"])
+def test_what_another_request_gets_is_no_result_of_a_call(
+    folder: RunFolder, episode: str, asked: str
+) -> None:
+    store = folder.recording.store_frame
+    store(episode, 1, "client", request("7", "slow", {}))
+    store(episode, 1, "client", f'{{"id": {asked}, "method": "ping"}}'.encode())
+    store(episode, 1, "server", f'{{"id": {asked}, "result": {{}}}}'.encode())
+    assert outcomes(folder) == [None]
+    store(episode, 1, "server", response("7", "done"))
+    (call,) = folder.recording.recorded_calls(episode)
+    assert (call.outcome, call.text) == ("ok", "done")
 
 
 def test_calls_come_in_the_order_they_ran(folder: RunFolder, episode: str) -> None:

@@ -48,8 +48,9 @@ class Routes:
 
     def _client_task(self, message: Frame) -> OpenTask | None:
         if message.cancels is not None:  # an answer may still come, but is not waited for
-            task = self._requests.get(message.cancels)
-            self._settle(message.cancels, task)
+            rpc_id = same_id(message.cancels, self._requests)
+            task = self._requests.get(rpc_id)
+            self._settle(rpc_id, task)
             return task
         if message.kind != "request":
             self._broken += message.kind == "invalid"

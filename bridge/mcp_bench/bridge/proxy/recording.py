@@ -96,7 +96,7 @@ class SessionRecording:
                 self.client_known = True
                 self._run.recording.identify(self.episode, *info)
         elif message.cancels is not None and direction == "client":  # the server cancels its own requests
-            self._open.discard(message.cancels)
+            self._open.discard(same_id(message.cancels, self._open))
 
     def end(
         self, termination: Termination | None, invalid: str | None, detail: str | None, exit_code: int | None

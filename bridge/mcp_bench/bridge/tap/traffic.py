@@ -53,7 +53,7 @@ class Traffic:
         """Note frames of connection `number`, before they are forwarded."""
         for message in _messages(frames):
             if message.cancels is not None:  # it will not be answered
-                self._open.pop((number, message.cancels), None)
+                self._open.pop((number, self._asked(number, message.cancels)), None)
                 self._change.announce()
             if message.kind == "request":
                 self._open[number, message.rpc_id] = message.method
@@ -88,12 +88,15 @@ class Traffic:
         if response.rpc_id in (None, "null") and (number, response.rpc_id) not in self._open:
             self._refused(number)
             return
-        asked = jsonrpc.same_id(response.rpc_id, [rpc_id for on, rpc_id in self._open if on == number])
-        method = self._open.pop((number, asked), None)
+        method = self._open.pop((number, self._asked(number, response.rpc_id)), None)
         if response.outcome != "rpc_error" and method not in self.seen.answered:
             self.seen.answered.add(method or "")
             if self.seen.ready:
                 self._on_ready()
+
+    def _asked(self, number: int, rpc_id: str | None) -> str | None:
+        """Return the id of the open request that an id means."""
+        return jsonrpc.same_id(rpc_id, [asked for on, asked in self._open if on == number])
 
     def _refused(self, number: int) -> None:
         """Settle what an error without an id answers.

@@ -107,7 +107,7 @@ def id_text(rpc_id: object) -> str:
 def same_id(rpc_id: str | None, ids: Collection[str | None]) -> str | None:
     """Return the one of `ids` that is the same as an id, or else the same number; itself if none is.
 
-    All are JSON text. A server may answer 7 to 7.0; a number stays distinct from a string.
+    All are JSON text. A server may answer 7 or "7" to 7.0, and clients on the SDKs take it.
     """
     if rpc_id in ids:
         return rpc_id
@@ -116,7 +116,7 @@ def same_id(rpc_id: str | None, ids: Collection[str | None]) -> str | None:
 
 def _same_number(one: str | None, other: str | None) -> bool:
     try:
-        return float(one or "") == float(other or "")
+        return float((one or "").strip('"')) == float((other or "").strip('"'))
     except ValueError:
         return False
 

@@ -77,6 +77,8 @@ class CallTracker:
         self._signer = signer
         self._observers = observers
         self._open: dict[Wire, list[Call]] = defaultdict(list)
+        self._others: dict[Wire, set[str]] = defaultdict(set)
+        """The ids of open requests that are no calls, whose answers are of no call with the same number."""
         self._executed: dict[str, int] = {}
         self._changed: dict[int, Call] = {}
 
@@ -106,18 +108,39 @@ class CallTracker:
             arguments = message.arguments or "{}"
             call = Call(self.last, *wire, message.rpc_id, message.tool, arguments, now, frame)
             self._open[wire].append(call)
+            if others := self._others.get(wire):
+                others.discard(call.rpc_id)
             self._changed[call.number] = call
             if self._observers:
                 self._observers.notify("call_opened", _start(call, body))
         elif message.cancels is not None:
-            for call in self._open.get(wire, ()):
-                call.cancelled |= call.rpc_id == message.cancels
+            self._cancel(wire, message.cancels)
+        elif message.kind == "request" and message.rpc_id is not None:
+            self._others[wire].add(message.rpc_id)
+
+    def _cancel(self, wire: Wire, rpc_id: str) -> None:
+        if self._is_of_no_call(wire, rpc_id):
+            return
+        calls = self._open.get(wire, [])
+        asked = jsonrpc.same_id(rpc_id, [c.rpc_id for c in calls])
+        for call in calls:
+            call.cancelled |= call.rpc_id == asked
+
+    def _is_of_no_call(self, wire: Wire, rpc_id: str | None) -> bool:
+        """Return whether an id is that of another open request, which is over now."""
+        others = self._others.get(wire)
+        if not others or rpc_id not in others:
+            return False
+        others.discard(rpc_id)
+        return True
 
     def _settle_with(self, wire: Wire, message: jsonrpc.Frame, frame: int, now: int, body: Body) -> None:
+        if message.outcome is None or self._is_of_no_call(wire, message.rpc_id):
+            return
         calls = self._open.get(wire, [])
         asked = jsonrpc.same_id(message.rpc_id, [c.rpc_id for c in calls])
         call = next((c for c in calls if c.rpc_id == asked), None)
-        if call is None or message.outcome is None:  # it answers another kind of request
+        if call is None:  # it answers nothing
             return
         calls.remove(call)
         cancelled = call.cancelled and message.outcome == "rpc_error"
@@ -158,6 +181,7 @@ class CallTracker:
         Their outcome is `cancelled` if the client cancelled them, or for all of them with `cancelled`;
         otherwise it is `transport_error`.
         """
+        self._others.pop(wire, None)
         for call in self._open.pop(wire, []):
             outcome: Outcome = "cancelled" if cancelled or call.cancelled else "transport_error"
             self._settle(call, outcome, None, now, None)
@@ -165,7 +189,7 @@ class CallTracker:
     def end(self, episode: str, now: int) -> None:
         """Abandon all connections of an episode, and forget it."""
         self._executed.pop(episode, None)
-        for wire in [wire for wire in self._open if wire[0] == episode]:
+        for wire in [wire for wire in {**self._open, **self._others} if wire[0] == episode]:
             self.abandon(wire, now)
 
 

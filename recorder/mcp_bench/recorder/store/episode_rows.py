@@ -275,8 +275,8 @@ def listed_tools(connection: sqlite3.Connection, episode: str, after: int) -> li
         "SELECT answer.body FROM frames ask CROSS JOIN frames answer"
         " ON answer.id > ask.id AND +answer.episode = ask.episode AND +answer.connection = ask.connection"
         " AND +answer.direction = 'server' AND +answer.kind = 'response' AND (+answer.rpc_id = ask.rpc_id"
-        " OR answer.rpc_id GLOB '[-0-9]*' AND ask.rpc_id GLOB '[-0-9]*'"
-        " AND CAST(answer.rpc_id AS REAL) = CAST(ask.rpc_id AS REAL))"
+        " OR trim(answer.rpc_id, '\"') GLOB '[-0-9]*' AND trim(ask.rpc_id, '\"') GLOB '[-0-9]*'"
+        " AND CAST(trim(answer.rpc_id, '\"') AS REAL) = CAST(trim(ask.rpc_id, '\"') AS REAL))"
         " WHERE ask.id > ? AND ask.episode = ? AND ask.direction = 'client' AND ask.method = 'tools/list'"
         " ORDER BY answer.id",
         [after, episode],
