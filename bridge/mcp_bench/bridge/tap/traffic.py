@@ -80,6 +80,10 @@ class Traffic:
             while any(awaited(number, method) for (number, _), method in self._open.items()):
                 await self._change.wait()
 
+    def look_again(self) -> None:
+        """Let `settled` ask again what is awaited: that has changed."""
+        self._change.announce()
+
     async def calls_settled(self) -> None:
         """Wait, for a bounded time, until no call is running."""
         await self.settled(lambda _, method: method == "tools/call")

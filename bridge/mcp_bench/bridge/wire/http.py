@@ -61,6 +61,8 @@ class HttpWire:
         self._numbers = itertools.count(1)
         self._refused: Counter[FlagKind] = Counter()
         self._sessions: dict[bytes, int] = {}
+        self.exchanges: Counter[int] = Counter()
+        """How many are open, by connection: an answer can come on each of them."""
         address = f"http://{LOOPBACK}:{self._port}/{gate.token}{self._proxy.path}"
         self.server = McpServer(SERVER_NAME, (), (), address)
         """The server, for the agent's configuration."""
@@ -89,8 +91,10 @@ class HttpWire:
         raise AssertionError
 
     async def drain(self) -> None:
-        """Wait, for a bounded time, until running calls have finished."""
-        await self.traffic.calls_settled()
+        """Wait, for a bounded time, until running calls have finished, or no answer can come any more."""
+        await self.traffic.settled(
+            lambda number, method: method == "tools/call" and self.exchanges[number] > 0
+        )
 
     def close(self, number: int, *, cancelled: bool = False) -> None:
         self.traffic.closed(number)
@@ -163,6 +167,7 @@ class _Exchange:
         self._wire = wire
         self._alone = number is None
         self._number = wire.new_connection() if number is None else number
+        wire.exchanges[self._number] += 1
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
         self._wire.count_connections()
@@ -179,5 +184,7 @@ class _Exchange:
             self._wire.remember(session, self._number)
 
     def close(self, left: bool) -> None:
+        self._wire.exchanges[self._number] -= 1
+        self._wire.traffic.look_again()
         if self._alone:  # without a session, a client cancels by disconnecting (2026-07-28)
             self._wire.close(self._number, cancelled=left)
