@@ -6,6 +6,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -322,3 +323,20 @@ def test_other_commands_on_an_ungraded_session(bench, tmp_path: Path) -> None:
     assert "1 without a grade" in refused and not out.exists()
     done = bench.run("record", "--resume", bench.run_folder.name, code=2)
     assert "mcp-bench proxy" in done.stderr
+
+
+def test_input_and_output_can_be_non_blocking(bench) -> None:
+    """Launchers share the open files with it. Nothing is lost if the client writes and reads late."""
+    line = b'"' + b"x" * 300_000 + b'"\n'
+    (source, ours_in), (ours_out, sink) = os.pipe(), os.pipe()
+    for descriptor in (source, sink):
+        os.set_blocking(descriptor, False)
+    command = bench.warm_command("proxy", *python("print('up', flush=True); os.execvp('cat', ['cat'])"))
+    with subprocess.Popen(command, stdin=source, stdout=sink, env=bench.environment()) as process:
+        os.close(source)
+        os.close(sink)
+        with os.fdopen(ours_in, "wb") as writer, os.fdopen(ours_out, "rb") as reader:
+            assert reader.readline() == b"up\n"
+            threading.Thread(target=lambda: (writer.write(line), writer.close())).start()
+            assert reader.read() == line
+        assert process.wait(SECONDS) == 0

@@ -91,6 +91,18 @@ def test_input_and_output_can_be_one_socket() -> None:
     assert found[3]["result"]["content"][0]["text"] == big * 9
 
 
+def test_input_and_output_can_be_non_blocking() -> None:
+    """Launchers share the open files with the server."""
+    lines = requests(("repeat", {"text": "x", "times": 2_000_000}))
+    with on_one_socket(COMMAND, 60, blocking=False) as (ours, server), ours.makefile("rb") as answers:
+        ours.sendall(b"".join(lines))
+        found = {answer["id"]: answer for answer in (json.loads(answers.readline()) for _ in lines)}
+        ours.shutdown(socket.SHUT_WR)
+        assert answers.read() == b"back\n"
+    assert server.returncode == 0
+    assert len(found[1]["result"]["content"][0]["text"]) == 2_000_000
+
+
 def test_a_client_that_breaks_off_has_left() -> None:
     """Node's pipes are sockets: one that its process leaves with unread bytes is reset."""
     ours, theirs = socket.socketpair()

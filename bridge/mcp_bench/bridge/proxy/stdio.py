@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from mcp_bench.bridge.process.descendants import become_subreaper, end_descendants
+from mcp_bench.bridge.wire import shim
 from mcp_bench.servers.errors import BenchError
 
 if TYPE_CHECKING:
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from mcp_bench.recorder.records import Direction
     from mcp_bench.recorder.run_settings import Durability
 
-CHUNK = 1 << 16
-"""The capacity of a pipe."""
 PARSE_FRAMES, PARSE_BYTES = 16, 1 << 20
 """A thread parses its frames when there are this many, since many at once cost less than each alone."""
 END_SECONDS = 5.0
@@ -294,17 +293,15 @@ class Session:
 def read(fd: int) -> bytes:
     """Return the next bytes; none at the end, or if the writer has broken off (a reset socket)."""
     try:
-        return os.read(fd, CHUNK)
+        return shim.read(fd)
     except OSError:
         return b""
 
 
 def write_all(fd: int, data: bytes) -> bool:
     """Write all of `data`. Return False if the reader is gone."""
-    view = memoryview(data)
     try:
-        while view:
-            view = view[os.write(fd, view) :]
+        shim.write_all(fd, data)
     except OSError:
         return False
     return True

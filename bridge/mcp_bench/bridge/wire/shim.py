@@ -9,6 +9,7 @@ becomes worthless when the episode ends. There is nothing else for the agent to 
 import _socket
 import _thread
 import os
+import select
 import sys
 
 CHUNK = 1 << 16
@@ -37,7 +38,7 @@ def main() -> int:
 
 def forward_stdin(wire: _socket.socket) -> None:
     try:
-        while chunk := os.read(0, CHUNK):
+        while chunk := read(0):
             wire.sendall(chunk)
     except OSError:  # the agent has broken off (a reset socket), or the referee is gone
         pass
@@ -47,10 +48,27 @@ def forward_stdin(wire: _socket.socket) -> None:
         pass
 
 
+def read(fd: int) -> bytes:
+    while True:
+        try:
+            return os.read(fd, CHUNK)
+        except BlockingIOError:  # whoever started this process shares the open file, and can have made it so
+            wait_for(fd, select.POLLIN)
+
+
 def write_all(fd: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[os.write(fd, view) :]
+        try:
+            view = view[os.write(fd, view) :]
+        except BlockingIOError:
+            wait_for(fd, select.POLLOUT)
+
+
+def wait_for(fd: int, event: int) -> None:
+    poll = select.poll()
+    poll.register(fd, event)
+    poll.poll()
 
 
 if __name__ == "__main__":

@@ -68,7 +68,10 @@ class FileDescriptors(ObjectStream[bytes]):
 
     def _write(self, rest: memoryview) -> None:
         while rest:
-            rest = rest[os.write(self._sink, rest) :]
+            try:
+                rest = rest[os.write(self._sink, rest) :]
+            except BlockingIOError:  # whoever started this process shares the open file, and made it so
+                select.select([], [self._sink], [])
 
     async def send_eof(self) -> None:
         """Do nothing: the caller closes the descriptors."""
