@@ -1,10 +1,13 @@
 """`mcp-bench serve --http`: many clients of one process, each with its own world."""
 
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -177,6 +180,34 @@ def test_address_in_use_and_unknown_benchmark(bench, served) -> None:
         port = url.rpartition(":")[2].partition("/")[0]
         assert "cannot listen" in bench.run("serve", "notebook", "--http", port, code=1).stderr
     assert "did you mean notebook" in bench.run("serve", "notebok", "--http", "0", code=2).stderr
+
+
+async def test_a_refused_stream_is_no_answer_to_a_running_call(bench, served, tmp_path: Path) -> None:
+    """The SDK's client asks for its stream again when it broke, and the server may still have the old one."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    headers = {"accept": "application/json, text/event-stream"}
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "r", "version": "1"}}
+    with served() as url:
+        async with httpx2.AsyncClient(base_url=url, headers=headers, timeout=120) as http:
+
+            async def ask(method: str, **params: object) -> str:
+                message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+                answer = await http.post("", json=message)
+                http.headers["mcp-session-id"] = answer.headers["mcp-session-id"]
+                return answer.text
+
+            await ask("initialize", **hello)
+            await http.post("", json={"jsonrpc": "2.0", "method": "notifications/initialized"})
+            await ask("tools/call", name="next_task", arguments={})
+            async with anyio.create_task_group() as calling, http.stream("GET", ""):
+                calling.start_soon(partial(ask, "tools/call", name="wait", arguments={"path": str(pipe)}))
+                with await anyio.to_thread.run_sync(pipe.open, "w") as writer:  # opens once the tool reads
+                    assert (await http.get("")).status_code == 409
+                    writer.write("so long")
+            await ask("tools/call", name="finish_task", arguments={})
+    (call,) = bench.rows("select outcome, result from call_results")
+    assert call["outcome"] == "ok" and "so long" in call["result"]
 
 
 async def test_every_message_is_recorded(bench, served) -> None:

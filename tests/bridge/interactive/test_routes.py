@@ -43,3 +43,15 @@ async def test_an_answer_with_the_same_number_is_of_the_task() -> None:
     current = task("ep_2")
     assert routes.from_server(jsonrpc.parse(b'{"id": 7, "result": {}}')) == "ep_1"
     assert routes.close() == set()
+
+
+async def test_over_http_an_error_without_an_id_answers_its_exchange() -> None:
+    """The SDK's server answers so to a second stream for GET, while a call of the same session runs."""
+    current = task("ep_1")
+    routes = Routes(1, lambda: current)
+    refused = jsonrpc.parse(b'{"id": null, "error": {"code": -32600, "message": "Conflict"}}')
+    routes.from_client(jsonrpc.parse(request(5, "t", {})))
+    assert routes.from_server(refused, among=set()) is None
+    assert routes.from_server(jsonrpc.parse(b'{"id": 5, "result": {}}'), among={"5"}) == "ep_1"
+    routes.from_client(jsonrpc.parse(request(6, "t", {})))
+    assert routes.from_server(refused, among={"6"}) == "ep_1"

@@ -59,6 +59,17 @@ async def test_an_error_without_an_id_settles_the_last_call() -> None:
     assert not await waits(traffic)
 
 
+async def test_over_http_an_error_without_an_id_answers_its_exchange() -> None:
+    """Many servers answer so to GET if they have no stream for it, or one already."""
+    traffic = Traffic()
+    for number in (1, 2):
+        traffic.from_client(1, [jsonrpc.parse(b'{"id":%d,"method":"tools/list"}' % number)])
+    traffic.from_server(1, [jsonrpc.parse(REFUSED)], set())
+    traffic.from_server(1, [jsonrpc.parse(REFUSED)], {"1"})
+    traffic.from_server(1, [jsonrpc.parse(b'{"id":2,"result":{}}')], {"2"})
+    assert traffic.seen.answered == {"tools/list"}
+
+
 async def test_a_call_with_the_id_null_is_answered_by_its_own_answer() -> None:
     traffic = Traffic()
     traffic.from_client(1, [jsonrpc.parse(call("null"))])

@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import cast
 
 import anyio
@@ -27,7 +28,7 @@ from mcp_bench.bridge.interactive.clients import Clients, ClientState
 from mcp_bench.bridge.interactive.open_task import ClientInfo
 from mcp_bench.bridge.interactive.routes import Routes
 from mcp_bench.bridge.interactive.run import TaskChoice
-from mcp_bench.bridge.tap.traffic import client_info
+from mcp_bench.bridge.tap.traffic import asked_in, client_info
 from mcp_bench.recorder.frames.body import Body, LargeBody
 from mcp_bench.recorder.records import Direction
 from mcp_bench.servers.errors import BenchError
@@ -85,14 +86,18 @@ class HttpExchange:
         self.status = 0
         self.left = False
         self._on_session = on_session
+        self._asked: set[str | None] = set()
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
         session = self.session
         if direction == "client" and session.info is None:
             reported = [client_info(body) for body in bodies if not isinstance(body, LargeBody)]
             session.info = next((info for info in reported if info is not None), None)
-        route = session.routes.from_client if direction == "client" else session.routes.from_server
-        await session.state.client.run.recording.store(route, session.number, direction, bodies)
+        answered = partial(session.routes.from_server, among=self._asked)
+        route = session.routes.from_client if direction == "client" else answered
+        frames = await session.state.client.run.recording.store(route, session.number, direction, bodies)
+        if direction == "client":
+            self._asked |= asked_in(frames)
 
     def answered(self, status: int, headers: Headers) -> None:
         self.status = status

@@ -6,7 +6,7 @@ Handshakes, listings and calls of control tools belong to no episode.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from mcp_bench.bridge.interactive.open_task import OpenTask
 from mcp_bench.bridge.interactive.tools import CONTROL
@@ -31,8 +31,14 @@ class Routes:
         found = [self._client_task(message) for message in frame.items or (frame,)]
         return next((task.episode for task in found if task is not None), None)
 
-    def from_server(self, frame: Frame) -> str | None:
-        found = [self._server_task(message) for message in frame.items or (frame,)]
+    def from_server(self, frame: Frame, among: Collection[str | None] | None = None) -> str | None:
+        """Return the episode of a frame of the server.
+
+        Args:
+            frame: the frame.
+            among: ids of the requests that an error without an id can answer; None: all of the connection.
+        """
+        found = [self._server_task(message, among) for message in frame.items or (frame,)]
         return next((task.episode for task in found if task is not None), None)
 
     def close(self) -> set[str]:
@@ -62,9 +68,9 @@ class Routes:
             task.request_stored(self._connection, message.rpc_id)
         return task
 
-    def _server_task(self, message: Frame) -> OpenTask | None:
+    def _server_task(self, message: Frame, among: Collection[str | None] | None) -> OpenTask | None:
         if message.kind == "response":
-            rpc_id = self._answered_id(message)
+            rpc_id = self._answered_id(message, among)
             task = self._requests.pop(rpc_id, None)
             self._settle(rpc_id, task)
             return task
@@ -72,7 +78,7 @@ class Routes:
         waiting = (self._requests.get(rpc_id) for rpc_id in reversed(self._unanswered))
         return next((task for task in waiting if task is not None), None)
 
-    def _answered_id(self, response: Frame) -> str | None:
+    def _answered_id(self, response: Frame, among: Collection[str | None] | None) -> str | None:
         """Return the id of the request that a response answers.
 
         An error without an id answers an invalid line if there was one. Otherwise it answers a request
@@ -80,10 +86,10 @@ class Routes:
         """
         if response.rpc_id not in (None, "null") or response.rpc_id in self._requests:
             return same_id(response.rpc_id, self._requests)
-        if self._broken:
+        if among is None and self._broken:
             self._broken -= 1
             return None
-        return next(reversed(self._unanswered), None)
+        return next((asked for asked in reversed(self._unanswered) if among is None or asked in among), None)
 
     def _settle(self, rpc_id: str | None, task: OpenTask | None) -> None:
         self._unanswered.pop(rpc_id, None)

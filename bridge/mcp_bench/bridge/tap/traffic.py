@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field
 
 import anyio
@@ -51,7 +51,7 @@ class Traffic:
 
     def from_client(self, number: int, frames: Iterable[Frame]) -> None:
         """Note frames of connection `number`, before they are forwarded."""
-        for message in _messages(frames):
+        for message in messages_in(frames):
             if message.cancels is not None:  # it will not be answered
                 self._open.pop((number, self._asked(number, message.cancels)), None)
                 self._change.announce()
@@ -61,10 +61,19 @@ class Traffic:
             elif message.kind == "invalid":
                 self._broken[number] = self._broken.get(number, 0) + 1
 
-    def from_server(self, number: int, frames: Iterable[Frame]) -> None:
-        for message in _messages(frames):
+    def from_server(
+        self, number: int, frames: Iterable[Frame], among: Collection[str | None] | None = None
+    ) -> None:
+        """Note frames of a server.
+
+        Args:
+            number: of the connection.
+            frames: what it sent.
+            among: ids of the requests that an error without an id can answer; None: all of the connection.
+        """
+        for message in messages_in(frames):
             if message.kind == "response":
-                self._answered(number, message)
+                self._answered(number, message, among)
                 self._change.announce()
 
     def closed(self, number: int) -> None:
@@ -88,9 +97,9 @@ class Traffic:
         """Wait, for a bounded time, until no call is running."""
         await self.settled(lambda _, method: method == "tools/call")
 
-    def _answered(self, number: int, response: Frame) -> None:
+    def _answered(self, number: int, response: Frame, among: Collection[str | None] | None) -> None:
         if response.rpc_id in (None, "null") and (number, response.rpc_id) not in self._open:
-            self._refused(number)
+            self._refused(number, among)
             return
         method = self._open.pop((number, self._asked(number, response.rpc_id)), None)
         if response.outcome != "rpc_error" and method not in self.seen.answered:
@@ -102,21 +111,27 @@ class Traffic:
         """Return the id of the open request that an id means."""
         return jsonrpc.same_id(rpc_id, [asked for on, asked in self._open if on == number])
 
-    def _refused(self, number: int) -> None:
+    def _refused(self, number: int, among: Collection[str | None] | None) -> None:
         """Settle what an error without an id answers.
 
         That is an invalid line if there was one. Otherwise it is a request that the server could not parse,
         most likely the last one.
         """
-        if self._broken.get(number):
+        if among is None and self._broken.get(number):
             self._broken[number] -= 1
-        elif mine := [key for key in self._open if key[0] == number]:
+        elif mine := [key for key in self._open if key[0] == number and (among is None or key[1] in among)]:
             del self._open[mine[-1]]
 
 
-def _messages(frames: Iterable[Frame]) -> Iterable[Frame]:
+def messages_in(frames: Iterable[Frame]) -> Iterable[Frame]:
+    """Yield messages, with those of batches one by one."""
     for frame in frames:
         yield from frame.items or (frame,)
+
+
+def asked_in(frames: Iterable[Frame]) -> set[str | None]:
+    """Return the ids of the requests in frames of a client."""
+    return {message.rpc_id for message in messages_in(frames) if message.kind == "request"}
 
 
 META_KEY = "io.modelcontextprotocol/clientInfo"

@@ -23,7 +23,7 @@ from mcp_bench.bridge.http.recorded import Headers, Recorded
 from mcp_bench.bridge.http.reverse_proxy import ReverseProxy
 from mcp_bench.bridge.http.sessions import SESSION, session_id
 from mcp_bench.bridge.http.tcp_peer import TcpPeers, owners
-from mcp_bench.bridge.tap.traffic import Traffic
+from mcp_bench.bridge.tap.traffic import Traffic, asked_in
 from mcp_bench.bridge.wire.admission import Gate, describe_token, refusal
 from mcp_bench.bridge.wire.backend import SERVER_NAME
 from mcp_bench.plugins.contracts import McpServer
@@ -168,14 +168,16 @@ class _Exchange:
         self._alone = number is None
         self._number = wire.new_connection() if number is None else number
         wire.exchanges[self._number] += 1
+        self._asked: set[str | None] = set()
 
     async def store(self, direction: Direction, bodies: Sequence[Body]) -> None:
         self._wire.count_connections()
         frames = await self._wire.recording.store(self._wire.episode, self._number, direction, bodies)
         if direction == "client":
+            self._asked |= asked_in(frames)
             self._wire.traffic.from_client(self._number, frames)
         else:
-            self._wire.traffic.from_server(self._number, frames)
+            self._wire.traffic.from_server(self._number, frames, self._asked)
 
     def answered(self, status: int, headers: Headers) -> None:
         session = session_id(headers)
