@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -88,6 +89,10 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "object": (dict,),
 }
 
+DEFINITIONS = ("$defs", "definitions")
+WHOLE = "whole-schema"
+"""The definition that a tool's whole schema becomes for those of its properties that refer to it."""
+
 
 def properties_of(tools: Sequence[Mapping[str, Any]], name: str) -> dict[str, Any]:
     """Return the parameters' schemas of the tool `name`, or none if it is not among `tools`."""
@@ -102,10 +107,35 @@ def properties_of(tools: Sequence[Mapping[str, Any]], name: str) -> dict[str, An
 
 
 def with_definitions(inner: object, schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a property's schema together with the definitions that it may refer to."""
+    """Return a property's schema together with what it may refer to.
+
+    That is a definition, or (as zod's schemas do) the tool's whole schema or another property in it, which
+    are then a definition, too.
+    """
     if not isinstance(inner, dict):
         return {}
-    return inner | {key: schema[key] for key in ("$defs", "definitions") if key in schema}
+    kept = {key: schema[key] for key in DEFINITIONS if key in schema}
+    alone = inner | kept
+    moved = _moved(alone)
+    if moved == alone:
+        return alone
+    whole = {key: value for key, value in schema.items() if key not in DEFINITIONS}
+    definitions = moved.get("$defs")
+    known = definitions if isinstance(definitions, dict) else {}
+    return {**moved, "$defs": {**known, WHOLE: _moved(whole)}}
+
+
+def _moved(part: Any) -> Any:
+    """Return a part of a schema whose references to the whole one lead to the definition `WHOLE`."""
+    if isinstance(part, list):
+        return [_moved(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    made = {key: _moved(one) for key, one in part.items()}
+    reference = part.get("$ref")
+    if isinstance(reference, str) and re.match(r"#(?!/(\$defs|definitions)/)", reference):
+        made["$ref"] = f"#/$defs/{WHOLE}{reference[1:]}"
+    return made
 
 
 def typed(text: str, schema: object) -> Any:
@@ -163,5 +193,8 @@ def referred(reference: str, root: object) -> object:
     start, *keys = reference.split("/")
     found = root if start == "#" else None
     for key in keys:
-        found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
+        if isinstance(found, list):
+            found = found[int(key)] if key.isdecimal() and int(key) < len(found) else None
+        else:
+            found = found.get(key.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
     return found

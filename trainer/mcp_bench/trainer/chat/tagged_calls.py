@@ -150,8 +150,9 @@ def _forms(schema: object, root: dict[str, Any], pieces: Pieces, followed: set[s
     if isinstance(reference, str):
         if reference in followed:
             return []
-        target, followed = referred(reference, root), {*followed, reference}
-        schema = {**(target if isinstance(target, dict) else {}), **schema}
+        target, beside = referred(reference, root), {key: schema[key] for key in schema if key != "$ref"}
+        meant = {**(target if isinstance(target, dict) else {}), **beside}
+        return _forms(meant, root, pieces, {*followed, reference})
     choices = [schema["const"]] if "const" in schema else schema.get("enum")
     if isinstance(choices, list) and choices:
         return [form for choice in choices for form in _choice(choice, pieces)]
