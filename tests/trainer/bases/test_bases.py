@@ -18,6 +18,7 @@ from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
 from mcp_bench.trainer.bases import KNOWN, KnownBase, find_base
 from mcp_bench.trainer.bases.fetch import fetch_base
 from mcp_bench.trainer.bases.hub import UnreachableHubError
+from mcp_bench.trainer.bases.places import remove
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.gguf.write import write_gguf
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
@@ -146,6 +147,23 @@ def test_two_at_once_download_once(publish: Publish) -> None:
     folder = fetch_base(NAME, on_progress=second)
     one.join(60)
     assert folder == find_base(NAME) and seen == ["wait"]
+
+
+def test_a_removal_waits_for_what_another_process_fetches(publish: Publish, cache: Path) -> None:
+    publish()
+    working, waiting = threading.Event(), threading.Event()
+
+    def show(what: str, done: int, total: int) -> None:
+        working.set()
+        if what == "convert":
+            assert waiting.wait(60)
+
+    fetching = threading.Thread(target=fetch_base, args=(NAME,), kwargs={"on_progress": show})
+    fetching.start()
+    assert working.wait(60)
+    assert remove(NAME, on_wait=waiting.set) > 0
+    fetching.join(60)
+    assert left(cache) == []
 
 
 @pytest.mark.full

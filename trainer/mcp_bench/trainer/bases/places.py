@@ -83,19 +83,21 @@ def stored() -> list[dict[str, Any]]:
     return rows
 
 
-def remove(name: str) -> int:
+def remove(name: str, on_wait: Callable[[], None] = lambda: None) -> int:
     """Delete a fetched base, or what an interrupted download left of it, and return the freed bytes.
+
+    Args:
+        name: the base's name.
+        on_wait: called if another process fetches it: what that has made is deleted then.
 
     Raises:
         UnknownNameError: it is not there.
         BenchError: it cannot be deleted.
     """
-    there = find_base(name), unfinished(name)
-    if not any(there):
-        raise UnknownNameError("fetched base", name, [row["name"] for row in stored()])
+    _there(name)  # else a lock would be made for any name
     freed = 0
-    with _locked(name, lambda: None):
-        for folder in filter(None, there):
+    with _locked(name, on_wait):
+        for folder in _there(name):
             freed += sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
             try:
                 (folder / ORIGIN).unlink(missing_ok=True)  # from here on it is not found
@@ -103,6 +105,18 @@ def remove(name: str) -> int:
             except OSError as error:
                 raise BenchError(f"cannot delete {folder}: {error.strerror or error}") from error
     return freed
+
+
+def _there(name: str) -> list[Path]:
+    """Return the folders of a base: the fetched one, and that of an interrupted download.
+
+    Raises:
+        UnknownNameError: there is none.
+    """
+    found = [folder for folder in (find_base(name), unfinished(name)) if folder is not None]
+    if not found:
+        raise UnknownNameError("fetched base", name, [row["name"] for row in stored()])
+    return found
 
 
 def unfinished(name: str) -> Path | None:

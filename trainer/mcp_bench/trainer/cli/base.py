@@ -50,6 +50,7 @@ def base(
 
 
 def _fetch(source: str, name: str | None, revision: str | None, as_json: bool) -> None:
+    from mcp_bench.servers.errors import BenchError
     from mcp_bench.servers.terminal.sanitize import sanitize
     from mcp_bench.trainer.bases.fetch import fetch_base
     from mcp_bench.trainer.bases.places import stored
@@ -64,7 +65,9 @@ def _fetch(source: str, name: str | None, revision: str | None, as_json: bool) -
         folder = fetch_base(source, name=name, revision=revision, on_progress=show)
     finally:
         progress.close()
-    (row,) = [row for row in stored() if row["path"] == str(folder)]
+    row = next((row for row in stored() if row["path"] == str(folder)), None)
+    if row is None:
+        raise BenchError(f"{source} was fetched, but another process has removed it")
     if as_json:
         click.echo(json.dumps(row))
         return
@@ -98,7 +101,7 @@ def _list(as_json: bool) -> None:
 def _remove(name: str, as_json: bool) -> None:
     from mcp_bench.trainer.bases.places import remove
 
-    freed = remove(name)
+    freed = remove(name, on_wait=lambda: click.echo(WORDS["wait"], err=True))
     if as_json:
         click.echo(json.dumps({"removed": name, "bytes": freed}))
     else:
