@@ -190,6 +190,17 @@ def test_all_ends_of_an_answer_are_written(folder: Path, tmp_path: Path) -> None
     assert json.loads((back / "generation_config.json").read_bytes())["eos_token_id"] == [0, 1, 2]
 
 
+def test_the_end_of_a_tokenizer_without_one_is_that_of_the_settings(folder: Path, tmp_path: Path) -> None:
+    """Of a file without `eos`, llama.cpp takes token 11 for it."""
+    tokenizer = tiny_tokenizer()
+    tokenizer.eos_token = None
+    tokenizer.save_pretrained(folder)
+    write_gguf(folder, tmp_path / "tiny.gguf", "f32")
+    fields = GGUFReader(tmp_path / "tiny.gguf").fields
+    assert fields["tokenizer.ggml.eos_token_id"].contents() == 2
+    assert "tokenizer.ggml.eot_token_id" not in fields
+
+
 def test_of_several_templates_the_one_for_tools_is_written(folder: Path, tmp_path: Path) -> None:
     tiny_tokenizer({"default": "plain", "tool_use": "{{ tools }}"}).save_pretrained(folder)
     write_gguf(folder, tmp_path / "tiny.gguf", "f32")
@@ -210,6 +221,12 @@ def test_scaled_positions_of_llama_3_are_written(tmp_path: Path) -> None:
     (factors,) = [one for one in GGUFReader(tmp_path / "out.gguf").tensors if one.name == "rope_freqs.weight"]
     # the fastest rotation is unchanged, the slowest is slower by the factor
     assert factors.data[0] == 1.0 and factors.data[-1] == pytest.approx(8.0)
+
+
+def _no_end(folder: Path) -> None:
+    for name in ("tokenizer_config.json", "generation_config.json", "config.json"):
+        content = json.loads((folder / name).read_bytes())
+        (folder / name).write_text(json.dumps({**content, "eos_token": None, "eos_token_id": None}))
 
 
 def _other_type(folder: Path) -> None:
@@ -267,6 +284,7 @@ def _beyond_float16(folder: Path) -> None:
         (_no_merges, "has no merges"),
         (_window, "the last 128 tokens only"),
         (_lacking, "lacks weights: blk.1.ffn_up.weight"),
+        (_no_end, "has no token that ends an answer"),
         (_many_ends, "has 3 tokens besides the tokenizer's eos_token that end an answer"),
         (_beyond_float16, "use --type bf16 or f32"),
     ],

@@ -124,7 +124,12 @@ def from_folder(folder: Path, rows: int) -> GgufTokenizer:
     tokens, types = _vocabulary(model["vocab"], content.get("added_tokens", []), rows, file)
     loaded = AutoTokenizer.from_pretrained(str(folder))
     special = {name: getattr(loaded, f"{attribute}_id") for name, attribute in SPECIAL_IDS.items()}
-    ends = _ends(folder) - {special["eos"]}
+    ends = _ends(folder)
+    if special["eos"] is None:  # llama.cpp would end answers at token 11, whatever that is
+        if not ends:
+            raise WrongUseError(f"{folder} has no token that ends an answer: set the tokenizer's eos_token")
+        special["eos"] = min(ends)
+    ends -= {special["eos"]}
     if len(ends) > len(MORE_ENDS):
         raise WrongUseError(
             f"{folder} has {len(ends)} tokens besides the tokenizer's eos_token that end an answer "
