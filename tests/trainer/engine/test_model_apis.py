@@ -201,12 +201,20 @@ WRONG, ODD = (
         ("/v1/responses", {"text": {"format": {"type": "json_schema"}}}, "text and tool calls only"),
         ("/v1/responses", {"text": "short"}, "`text` is incomplete"),
         ("/v1/responses", {"top_logprobs": 3}, "in /v1/chat/completions only"),
+        ("/v1/chat/completions", {"top_logprobs": 3}, "top_logprobs: it needs logprobs: true"),
+        ("/v1/responses", {"conversation": "conv_1"}, "conversation: this server stores nothing"),
+        ("/v1/responses", {"prompt": {"id": "pmpt_1"}}, "prompt: this server stores nothing"),
         ("/v1/responses", {"input": [{"role": "system", "content": ["x"]}]}, "text only, not str"),
         ("/v1/messages", {"system": [{"type": "text", "text": 5}]}, "text only, not int"),
         (
             "/v1/messages",
             {"tools": [{"name": "f", "input_schema": {}}], "tool_choice": "any"},
             "tool_choice: ",
+        ),
+        (
+            "/v1/messages",
+            {"tools": [{"name": "f", "input_schema": {}}], "tool_choice": {"type": "required"}},
+            "'required' is none of auto, any, none, tool",
         ),
         (
             "/v1/chat/completions",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, ValidationInfo, field_validator
 
 from mcp_bench.trainer.engine.api.errors import ApiError
 from mcp_bench.trainer.engine.sampling import Sampling
@@ -130,6 +130,13 @@ class ChatRequest(_Part):
     def _one_answer(cls, value: int | None) -> int | None:
         if value not in (None, 1):
             raise ValueError("this engine gives one answer for each request: send several requests")
+        return value
+
+    @field_validator("top_logprobs")
+    @classmethod
+    def _of_logprobs(cls, value: int | None, info: ValidationInfo) -> int | None:
+        if value and not info.data.get("logprobs"):
+            raise ValueError("it needs logprobs: true")
         return value
 
     @field_validator("presence_penalty", "frequency_penalty")

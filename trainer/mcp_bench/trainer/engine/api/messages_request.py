@@ -48,8 +48,13 @@ def read_messages(body: bytes) -> ChatRequest:
     if not isinstance(choice, dict):
         raise ApiError('tool_choice: an object is needed, such as {"type": "any"}', param="tool_choice")
     if tools and choice:
+        kind = str(choice.get("type"))
+        if kind not in CHOICES and kind != "tool":
+            raise ApiError(
+                f"tool_choice: type {kind!r} is none of {', '.join(CHOICES)}, tool", param="tool_choice"
+            )
         named = {"type": "function", "function": {"name": choice.get("name")}}
-        made["tool_choice"] = named if choice.get("type") == "tool" else CHOICES.get(str(choice.get("type")))
+        made["tool_choice"] = named if kind == "tool" else CHOICES[kind]
         made["parallel_tool_calls"] = not choice.get("disable_parallel_tool_use")
     made["messages"] = one_system_message(messages)
     return checked(ChatRequest, without_nothing(made))

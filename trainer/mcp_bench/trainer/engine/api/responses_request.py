@@ -46,13 +46,14 @@ def read_responses(body: bytes) -> ResponsesRequest:
     """Return a checked request.
 
     Raises:
-        ApiError: it is not JSON, a field is wrong, or it continues a conversation that the server should
-            have stored, or asks for log-probabilities (status 400).
+        ApiError: it is not JSON, a field is wrong, or it names what the server should have stored, or asks
+            for log-probabilities (status 400).
     """
     asked = read_json(body)
-    if asked.get("previous_response_id"):
-        message = "previous_response_id: this server stores no conversations: send all items as input"
-        raise ApiError(message, param="previous_response_id")
+    for stored in ("previous_response_id", "conversation", "prompt"):
+        if asked.get(stored):
+            message = f"{stored}: this server stores nothing: send all items as input"
+            raise ApiError(message, param=stored)
     given = asked.get("input")
     items = [{"role": "user", "content": given}] if isinstance(given, str) else given
     if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
