@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from threading import Thread
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.servers.errors import BenchError
+from mcp_bench.trainer.bases.places import folder_of, write_origin
 from mcp_bench.trainer.serving import adapter
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from tests.support.full_disk import full_disk
@@ -46,6 +48,18 @@ def test_what_one_command_merged_another_one_uses(tuned: Path, monkeypatch: pyte
     merged = merge_adapter(tuned)
     began[0].join(300)
     assert found == [merged] and (merged / "model.safetensors").is_file()
+
+
+def test_the_base_may_be_a_fetched_one(tuned: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """peft names the base of an adapter as the Hub does."""
+    monkeypatch.setenv("MCP_BENCH_CACHE", str(tuned.parent / "cache"))
+    fetched = folder_of("org/tiny")
+    fetched.parent.mkdir(parents=True)
+    (tuned.parent / "base").rename(fetched)
+    write_origin(fetched, {"name": "org/tiny"})
+    config = json.loads((tuned / "adapter_config.json").read_bytes())
+    (tuned / "adapter_config.json").write_text(json.dumps({**config, "base_model_name_or_path": "org/tiny"}))
+    assert (merge_adapter(tuned) / "model.safetensors").is_file()
 
 
 def test_a_full_disk_is_named_and_leaves_nothing(tuned: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.trainer.base_weights import load_weights
+from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.serving.checkpoint import ADAPTER, MORE_TEMPLATES, TEMPLATE, read_json, read_model
 
 WEIGHTS = ("adapter_model.safetensors", "adapter_model.bin")
@@ -39,6 +40,7 @@ def merge_adapter(folder: Path) -> Path:
     base = read_json(folder / ADAPTER).get("base_model_name_or_path")
     if not isinstance(base, str) or not base:
         raise WrongUseError(f"{folder / ADAPTER} does not name its base model (base_model_name_or_path)")
+    base = located(base)  # a fetched base needs no network
     beside = sorted(path for path in folder.iterdir() if path.suffix in (".json", ".jinja"))
     merged, digest = folder / "merged", _digest(weights, *beside)
     if _made_from(merged) == digest:
