@@ -97,12 +97,14 @@ def test_a_folder_of_checkpoints_lists_them(checkpoint: Path) -> None:
 
 
 def test_missing_shards_are_named(checkpoint: Path) -> None:
-    index = {"weight_map": {"a": "model.safetensors", "b": "model-2.safetensors"}}
+    index = {"weight_map": {"a": "model-1.safetensors", "b": "model-2.safetensors"}}
     (checkpoint / "model.safetensors.index.json").write_text(json.dumps(index))
+    shard = (checkpoint / "model.safetensors").rename(checkpoint / "model-1.safetensors")
     with pytest.raises(WrongUseError, match=r"lacks weights .*: model-2\.safetensors$"):
         read_checkpoint(checkpoint)
     # on the Hub, some models are there twice, and only one form is fetched
     (checkpoint / "model.safetensors.index.json").unlink()
+    shard.rename(checkpoint / "model.safetensors")
     (checkpoint / "pytorch_model.bin.index.json").write_text('{"weight_map": {"a": "pytorch_model-1.bin"}}')
     assert read_checkpoint(checkpoint).folder == checkpoint.resolve()
 

@@ -19,7 +19,7 @@ from mcp_bench.trainer.gguf.hyperparameters import key_heads, rope_factors
 
 BUFFERS = "rotary_emb.inv_freq"
 """Ends the names of what old checkpoints hold besides weights."""
-INDEX = "model.safetensors.index.json"
+WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ROPE_FACTORS = "rope_freqs.weight"
 
 
@@ -77,6 +77,8 @@ class Weights:
 
 
 def _files(folder: Path) -> list[Path]:
+    if (folder / WHOLE).is_file():  # transformers takes it, whatever else is there
+        return [folder / WHOLE]
     index = folder / INDEX
     if index.is_file():
         return [folder / name for name in sorted(set(json.loads(index.read_bytes())["weight_map"].values()))]

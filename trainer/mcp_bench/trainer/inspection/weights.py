@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.serving.checkpoint import SHARDS
+from mcp_bench.trainer.serving.checkpoint import SHARDS, WHOLE
 
 SHOWN = 8
 """The largest singular values that are kept of each change."""
@@ -119,7 +119,9 @@ def _tensors(folder: Path, open_files: ExitStack) -> dict[str, Any]:
     from safetensors import safe_open
 
     index = folder / SHARDS[0]
-    if index.is_file():
+    if (folder / WHOLE).is_file():
+        names = [WHOLE]
+    elif index.is_file():
         names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
     else:
         names = sorted(path.name for path in folder.glob("*.safetensors"))

@@ -19,6 +19,8 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "t
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TEMPLATE, MORE_TEMPLATES = "chat_template.jinja", "additional_chat_templates"
 """A tokenizer's template in a file, and the folder of those with other names."""
+WHOLE = "model.safetensors"
+"""All weights in one file: transformers takes it, whatever else is there."""
 SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 
 
@@ -124,8 +126,10 @@ def read_json(file: Path) -> dict[str, Any]:
 
 
 def _check_weights(folder: Path) -> None:
-    whole = (folder / "model.safetensors").is_file()  # transformers takes it before files of the other form
-    for name in SHARDS[:1] if whole else SHARDS:
+    if (folder / WHOLE).is_file():
+        _check_whole([folder / WHOLE])
+        return
+    for name in SHARDS:
         if (folder / name).is_file():
             index = read_json(folder / name).get("weight_map")
             shards = set(index.values()) if isinstance(index, dict) else set()
@@ -140,7 +144,7 @@ def _check_weights(folder: Path) -> None:
     files = [file for suffix in WEIGHTS for file in folder.glob(suffix)]
     if not files:
         raise WrongUseError(f"{folder} has no weights (*.safetensors): did the training run finish?")
-    _check_whole([folder / "model.safetensors"] if whole else files)
+    _check_whole(files)
 
 
 def _check_whole(files: Iterable[Path]) -> None:
