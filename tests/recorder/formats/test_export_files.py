@@ -3,6 +3,7 @@
 import gzip
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -241,6 +242,33 @@ def test_sharegpt_turns_alternate_where_the_agent_said_nothing(tmp_path: Path) -
     [read] = ImportedShareGPT().rows(tmp_path / "rows.jsonl")
     [attempt] = read.attempts()
     assert [message.role for message in attempt.messages] == [message.role for message in said]
+
+
+def test_llama_factory_finds_the_call_after_a_thought(tmp_path: Path) -> None:
+    """It takes the first thought out of a call's turn, and stops if the rest is no JSON."""
+    arguments = {"text": "<think>not mine</think>"}
+    call = ToolCall(id="c1", function=FunctionCall(name="write", arguments=arguments))
+    said = [
+        Message(role="user", content="Write."),
+        Message(role="assistant", reasoning="A </think> ends it.\nOr not?", tool_calls=[call]),
+        Message(role="tool", content="ok", tool_call_id="c1", name="write"),
+        Message(role="assistant", tool_calls=[call.model_copy(update={"id": "c2"})]),
+        Message(role="tool", content="ok", tool_call_id="c2", name="write"),
+        Message(role="assistant", reasoning="</think>", content="Done."),
+    ]
+    names = ("id", "benchmark", "task", "split", "domain", "agent", "isolation")
+    row = ShareGPT().row(Trajectory(**dict.fromkeys(names, "x"), seed=0, messages=said, tools=[]))
+    called = [turn["value"] for turn in row["conversations"] if turn["from"] == "function_call"]
+    for value in called:
+        thought = re.search("<think>(.*?)</think>", value, re.DOTALL)  # as its FunctionFormatter does
+        rest = value.replace(thought[0], "") if thought else value
+        assert json.loads(rest) == {"name": "write", "arguments": arguments}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    [read] = ImportedShareGPT().rows(tmp_path / "rows.jsonl")
+    [attempt] = read.attempts()
+    thoughts = [message.reasoning for message in attempt.messages if message.role == "assistant"]
+    assert thoughts == ["A </ think> ends it.\nOr not?", None, "</ think>"]
+    assert attempt.messages[-1].content == "Done."
 
 
 def test_sharegpt_results_are_in_the_order_of_calls(invoke: Invoke, tmp_path: Path) -> None:

@@ -71,7 +71,9 @@ def _turn(role: str, messages: list[Message], number: int, apart: dict[str, Any]
         one = results[0] if len(results) == 1 else json.dumps(results, ensure_ascii=False)
         return {"from": "observation", "value": one}
     thoughts = [message.reasoning for message in messages if message.reasoning]
-    thought = "<think>\n" + "\n\n".join(thoughts) + "\n</think>\n\n" if thoughts else ""
+    # LLaMA-Factory ends a thought at the first such tag, and stops if what follows is no call
+    whole = "\n\n".join(thoughts).replace("</think>", "</ think>")
+    thought = f"<think>\n{whole}\n</think>\n\n" if thoughts else ""
     calls = [call for message in messages for call in message.tool_calls]
     if not calls:
         return {"from": "gpt", "value": thought + "\n\n".join(texts)}
@@ -80,4 +82,5 @@ def _turn(role: str, messages: list[Message], number: int, apart: dict[str, Any]
     apart["ids"] += [call.id for call in calls]
     functions = [{"name": call.function.name, "arguments": call.function.arguments} for call in calls]
     value = json.dumps(functions if len(functions) > 1 else functions[0], ensure_ascii=False)
-    return {"from": "function_call", "value": thought + value}
+    # it takes a thought out of an argument, too; in JSON, this is the same text
+    return {"from": "function_call", "value": thought + value.replace("<think>", "\\u003cthink>")}
