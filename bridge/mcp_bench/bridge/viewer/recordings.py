@@ -107,13 +107,21 @@ class Library:
         return run_paths()[::-1]
 
     def path(self, run: str) -> Path:
-        """Return the folder of the run with exactly this id.
+        """Return the folder of the run with exactly this id; a folder may have been renamed.
 
         Raises:
             KeyError: there is none.
         """
-        found = {path.name: path for path in run_paths()}
-        return found[run]
+        paths = self.paths()
+        for path in paths:
+            if path.name == run:
+                return path
+        for path in paths:  # its episodes keep the run's first name
+            known = self._runs.get(path)  # as old as it may be: its id does not change
+            summary = (self.run(path) if known is None else known[1]).summary
+            if summary is not None and summary.id == run:
+                return path
+        raise KeyError(run)
 
     def run(self, path: Path) -> Run:
         """Return a run as it is now. One that cannot be read is no error."""

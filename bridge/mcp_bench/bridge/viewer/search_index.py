@@ -24,7 +24,7 @@ from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
-FOLDER, FILE, LOCK = "view", "search-3.db", "lock"
+FOLDER, FILE, LOCK = "view", "search-4.db", "lock"
 """The number changes with the tables and with what is in them."""
 MOST_OF_A_TEXT = 8_000
 MARK, UNMARK = "\x02", "\x03"
@@ -223,12 +223,13 @@ class SearchIndex:
         stored = reader.episode(episode)
         if stored.ended_us is None:
             return
+        run = reader.path.name  # a folder that was renamed is forgotten by its name, too
         texts = [
-            (text[:MOST_OF_A_TEXT], stored.run, episode, position, kind)
+            (text[:MOST_OF_A_TEXT], run, episode, position, kind)
             for position, kind, text in _texts(reader, stored)
         ]
         db.executemany("INSERT INTO texts (text, run, episode, position, kind) VALUES (?, ?, ?, ?, ?)", texts)
-        facts = (episode, stored.run, stored.task, stored.agent, stored.model)
+        facts = (episode, run, stored.task, stored.agent, stored.model)
         db.execute("INSERT OR REPLACE INTO episodes VALUES (?, ?, ?, ?, ?)", facts)
 
 
