@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,18 @@ def test_a_comparison_mixes_no_conditions(bench_home: Path) -> None:
     differ = "The conditions differ: tools mcp-only against tools all"
     assert differ in parse(viewed.get(f"/compare?a={names[0]}&b={names[2]}").text).text
     assert "conditions" not in parse(viewed.get(f"/compare?a={names[1]}&b={names[2]}").text).text
+
+
+def test_a_copied_run_does_not_count_twice(bench_home: Path) -> None:
+    """As in the reports."""
+    (copied, _), *_ = (
+        record([(planned(), Episode((), score))], agent=agent)
+        for agent, score in (("one", 0.25), ("one", 1.0), ("two", 1.0))
+    )
+    shutil.copytree(copied.path, copied.path.with_name(f"{copied.id}_bak"))
+    viewed = client()
+    assert "1 of 2" in parse(viewed.get("/compare?a=one&b=two").text).text
+    for page in ("/", f"/runs/{copied.id}_bak"):
+        assert f"is a copy of the run {copied.id} beside it" in parse(viewed.get(page).text).text
+    for page in ("/grid", "/failures", "/tools"):
+        assert f"{copied.id}_bak" not in viewed.get(page).text, page

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import shutil
 import sqlite3
 from collections.abc import Collection
 from contextlib import closing
@@ -14,6 +15,7 @@ from mcp_bench.bridge.viewer.pages import search_page
 from mcp_bench.bridge.viewer.recordings import Library
 from mcp_bench.bridge.viewer.search_index import FILE, LOCK, SearchIndex
 from mcp_bench.recorder.conversations.user_turns import REPLY_TOOL
+from mcp_bench.recorder.runs.annotations import annotate
 from mcp_bench.recorder.runs.run_folder import RunFolder, remove_run
 from mcp_bench.recorder.trajectory import FunctionSchema, Message, ToolSchema
 from tests.support.pages.html_page import parse
@@ -203,3 +205,18 @@ def test_one_viewer_adds_to_the_index_and_others_wait(bench_home: Path) -> None:
         assert len(second.search("money", 50)) == 1  # what there is can be found meanwhile
     assert len(found(second, "money")) == 2
     assert len(found(first, "money")) == 2
+
+
+def test_a_run_is_found_once_although_it_was_renamed_or_copied(bench_home: Path) -> None:
+    (renamed, (one,)), (copied, (other,)) = (
+        record([(planned(), Episode((("look", {}, "a lighthouse"),)))]) for _ in range(2)
+    )
+    path = renamed.path.rename(renamed.path.with_name("run_kept"))
+    shutil.copytree(copied.path, copied.path.with_name(f"{copied.id}_bak"))
+    index = SearchIndex(Library())
+    assert sorted(found(index, "lighthouse")) == [(one, "result"), (other, "result")]
+    annotate(path, add=["tag"])  # its files have changed
+    assert sorted(found(index, "lighthouse")) == [(one, "result"), (other, "result")]
+    assert [problem.split(":")[0] for problem in index.unreadable] == [f"{copied.id}_bak"]
+    page = client().get("/search?q=lighthouse").text
+    assert all(f"/runs/{place}" in page for place in (f"run_kept/{one}", f"{copied.id}/{other}"))

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.runs.annotations import NAME as ANNOTATIONS
-from mcp_bench.recorder.runs.find import find_episode, run_paths
+from mcp_bench.recorder.runs.find import check_no_copy, find_episode, run_paths
 from mcp_bench.recorder.runs.lock import is_being_written
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.runs.run_folder import GRADES, PARTS, RECORDINGS, left_parts
@@ -124,7 +124,7 @@ class Library:
         raise KeyError(run)
 
     def run(self, path: Path) -> Run:
-        """Return a run as it is now. One that cannot be read is no error."""
+        """Return a run as it is now. One that cannot be read, or is a copy of one beside it, is no error."""
         now = signature(path)
         with self._lock:
             known = self._runs.get(path)
@@ -158,10 +158,11 @@ class Library:
         return found
 
     def all_episodes(self, paths: Sequence[Path]) -> Iterator[StoredEpisode]:
-        """Yield the episodes of the runs that can be read."""
+        """Yield the episodes of the runs that can be read, and are no copies."""
         for path in paths:
             with suppress(StorageError):
-                yield from self.episodes(path)
+                if self.run(path).summary is not None:
+                    yield from self.episodes(path)
 
     def outcomes(self, paths: Sequence[Path]) -> Iterator[Outcome]:
         """Yield what became of the episodes of the runs that can be read. Nothing of it is kept."""
@@ -236,6 +237,7 @@ def _read(path: Path) -> Run:
             if summary is None:
                 problem = nothing_in(path) or "It is beginning: it has no episodes yet."
                 return Run(path.name, problem=str(problem))
+            check_no_copy(path, summary.id)
             invalid, graded, partial, strict = reader.outcome()
             cost = reader.cost()
     except StorageError as error:

@@ -21,6 +21,7 @@ from pathlib import Path
 from mcp_bench.bridge.viewer.recordings import Library, signature
 from mcp_bench.recorder.conversations.load import conversation
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.servers.home import home
 
@@ -202,6 +203,8 @@ class SearchIndex:
         unreadable: list[str] = []
         try:
             with RunReader(path) as reader:
+                if (summary := reader.summary()) is not None:
+                    check_no_copy(path, summary.id)
                 new = [one for one in reader.episode_ids() if one not in there]
                 for at, episode in enumerate(new):
                     try:
