@@ -278,6 +278,7 @@ def test_single_calls_are_no_episodes(bench_home: Path, invoke: Invoke, tmp_path
         (["list.jsonl"], WrongUseError, r"list.jsonl (line 1: the row is not a JSON object): use --format"),
         (["empty"], WrongUseError, "nothing to import"),
         (["empty", "--format", "codex"], WrongUseError, "rollout-*.jsonl"),
+        (["rows.jsonl", "--split", "\udcff"], WrongUseError, "--split is not UTF-8"),
     ],
 )
 def test_wrong_use(

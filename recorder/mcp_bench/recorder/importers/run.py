@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from mcp_bench.recorder.frames.jsonrpc import clean
 from mcp_bench.recorder.importers import Importer, Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.json_rows import fault, first
@@ -48,11 +49,20 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Defaults:
-    """Values from the command line. They override the values in the rows."""
+    """Values from the command line. They override the values in the rows.
+
+    Raises:
+        WrongUseError: one is not UTF-8, so it cannot be stored.
+    """
 
     benchmark: str | None = None
     agent: str | None = None
     split: str | None = None
+
+    def __post_init__(self) -> None:
+        for name, value in asdict(self).items():
+            if value is not None and value != clean(value):
+                raise WrongUseError(f"--{name} is not UTF-8")
 
     def apply(self, attempt: Attempt) -> Attempt:
         given = {name: value for name, value in asdict(self).items() if value is not None}
