@@ -223,6 +223,26 @@ def test_what_is_left_out_is_named_with_its_rule(bench_home: Path, invoke: Invok
     assert not beside.exists()
 
 
+def test_the_grade_of_an_invalid_episode_does_not_count(
+    bench_home: Path, invoke: Invoke, tmp_path: Path
+) -> None:
+    """As in the reports. Other tools grade what failed to run."""
+    rows = [
+        {"example_id": at, "prompt": "Go.", "completion": "Gone.", "reward": 1 - at, "error": at and "broken"}
+        for at in range(2)
+    ]
+    (tmp_path / "results.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    assert invoke(import_, tmp_path / "results.jsonl").exit_code == 0
+    assert written(invoke, tmp_path / "x.eval")["rows"] == 2
+    log = inside(tmp_path / "x.eval")
+    assert [one["scores"]["partial"]["value"] for one in log["summaries.json"]] == [1.0, 0.0]
+    results = log["header.json"]["results"]
+    assert results["completed_samples"] == 1
+    for score in results["scores"]:
+        (metric,) = score["metrics"].values()
+        assert (metric["value"], score["scored_samples"], score["unscored_samples"]) == (1.0, 1, 1)
+
+
 def test_a_run_whose_folder_was_renamed_is_written(bench_home: Path, invoke: Invoke, tmp_path: Path) -> None:
     folder, _ = record([(planned("a"), Episode())])
     record([(planned("b"), Episode())])

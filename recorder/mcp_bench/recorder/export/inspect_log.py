@@ -184,13 +184,15 @@ class _Log:
         return {"version": VERSION, "eval": spec, "plan": plan}
 
     def _results(self) -> dict[str, Any]:
-        graded = [one["scores"] for one in self._summaries if one.get("scores")]
+        # an imported episode can be invalid and have a grade, which says nothing
+        valid = [one for one in self._summaries if "error" not in one]
+        graded = [one["scores"] for one in valid if one.get("scores")]
         strict = [float(scores["strict"]["value"] == "C") for scores in graded]
         partial = [scores["partial"]["value"] for scores in graded]
         count = len(self._summaries)
         return {
             "total_samples": count,
-            "completed_samples": sum("error" not in one for one in self._summaries),
+            "completed_samples": len(valid),
             "scores": [
                 {
                     "name": name,
