@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.recorder.cli.export import export
+from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.store.reviews import Reviews
 from tests.support.recorded import Episode, planned, record
 
@@ -37,6 +38,13 @@ def test_a_killed_writer_leaves_no_reviews_and_no_error() -> None:
     assert reviews.all() == {}
     kept = reviews.put("run_1", "ep_1", "good", "fine")
     assert kept is not None and reviews.all() == {"ep_1": kept}
+
+
+def test_a_review_that_cannot_be_stored_says_so() -> None:
+    reviews = Reviews()
+    reviews.path.mkdir(parents=True)
+    with pytest.raises(StorageError, match=f"cannot write {reviews.path}: "):
+        reviews.put("run_1", "ep_1", "good", "fine")
 
 
 def test_the_next_reader_undoes_what_a_killed_writer_began() -> None:

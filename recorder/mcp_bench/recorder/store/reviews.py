@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Literal
 
-from mcp_bench.recorder.errors import database_errors
+from mcp_bench.recorder.errors import database_errors, write_error
 from mcp_bench.recorder.records import now_us
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
@@ -78,16 +78,18 @@ class Reviews:
             raise WrongUseError(f"{verdict!r} is no verdict: use good or bad")
         if len(reason) > LONGEST_REASON:
             raise WrongUseError(f"the reason has {len(reason)} characters: {LONGEST_REASON} at most")
-        self.path.parent.mkdir(parents=True, exist_ok=True)
-        with database_errors(self.path):
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
             os.close(os.open(self.path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
-            with closing(sqlite3.connect(self.path)) as db, db:
-                db.execute(_TABLE)
-                if verdict or reason:
-                    row = (episode, run, verdict or None, reason, now_us())
-                    db.execute("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?, ?)", row)
-                else:
-                    db.execute("DELETE FROM reviews WHERE episode = ?", [episode])
+        except OSError as error:
+            raise write_error(self.path, error) from error
+        with database_errors(self.path), closing(sqlite3.connect(self.path)) as db, db:
+            db.execute(_TABLE)
+            if verdict or reason:
+                row = (episode, run, verdict or None, reason, now_us())
+                db.execute("INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?, ?)", row)
+            else:
+                db.execute("DELETE FROM reviews WHERE episode = ?", [episode])
         return self.of(episode)
 
     def _select(self, rest: str, *values: object) -> Iterator[Review]:
