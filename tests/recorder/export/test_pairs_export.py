@@ -61,6 +61,15 @@ def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Pat
     assert manifest["rows"] == 1
 
 
+def test_the_lines_count_what_was_written(invoke: Invoke, tmp_path: Path) -> None:
+    """Of the six episodes that were chosen, two are in the only row."""
+    record([*attempts("a", 0.9, 0.5, 0.2), *attempts("same", 0.8, 0.8), *attempts("single", 1.0)])
+    out = tmp_path / "p.jsonl"
+    done = invoke(export, "--pairs", "--out", out)
+    assert done.stdout == f"wrote 1 rows of 2 of 6 episodes to {out} (pairs)\n"
+    assert done.stderr.splitlines()[-1].split() == ["6", "chosen"]
+
+
 def test_equal_grades_are_never_a_pair(invoke: Invoke, tmp_path: Path) -> None:
     record([*attempts("same", 0.8, 0.8), *attempts("close", 0.91, 0.9)])
     assert invoke(export, "--pairs", "--out", tmp_path / "p.jsonl").exit_code == 0

@@ -203,7 +203,8 @@ def export(
     manifest = write(
         rows, out, curation, compress=compress, shard_size=shard_size, force=force, extras=extras
     )
-    _report(curation)
+    other_rows = pairs or steps or bool(step_weights)
+    _report(curation, "chosen" if other_rows else "rows")
     if manifest.get("images", {}).get("redacted") is False:
         click.echo("--redact does not read images: look at them before you share the data", err=True)
     data = out.with_name(manifest["data"])
@@ -215,8 +216,9 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        counted = f"{manifest['rows']} rows of " if pairs or steps or step_weights else ""
-        click.echo(f"wrote {counted}{curation.rows_out} of {curation.rows_in} episodes to {data} ({kind})")
+        counted = f"{manifest['rows']} rows of " if other_rows else ""
+        episodes = len(manifest["episodes"])  # some that were chosen can have given no row
+        click.echo(f"wrote {counted}{episodes} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _export_logs(
@@ -241,7 +243,7 @@ def _export_logs(
     selection = Selection(min_partial=min_partial or 0.0, **chosen)
     curation = Curation(selection, jobs, for_reading=True)
     manifest = export_logs(out, curation, force=force, command=_command(out))
-    _report(curation)
+    _report(curation, "rows")
     names = [str(out.with_name(file["name"])) for file in manifest["files"]]
     if as_json:
         click.echo(json.dumps({"out": str(out), **manifest}))
@@ -251,20 +253,20 @@ def _export_logs(
         )
 
 
-def _report(curation: Curation) -> None:
-    """Print the funnel, and which rows were not compared with held-out tasks."""
+def _report(curation: Curation, left: str) -> None:
+    """Print the funnel, which ends with `left`, and which rows were not compared with held-out tasks."""
     from mcp_bench.servers.terminal.sanitize import sanitize_line
 
-    click.echo(_funnel(curation), err=True)
+    click.echo(_funnel(curation, left), err=True)
     for name, reason in curation.guard.unchecked.items():
         click.echo(sanitize_line(f"not compared with held-out tasks: rows of {name}: {reason}"), err=True)
 
 
-def _funnel(curation: Curation) -> str:
+def _funnel(curation: Curation, left: str) -> str:
     words = curation.words()
     lines = [(str(curation.rows_in), "episodes")]
     lines += [(str(-count), words[rule]) for rule, count in curation.dropped.items()]
-    lines.append((str(curation.rows_out), "rows"))
+    lines.append((str(curation.rows_out), left))
     width = max(len(count) for count, _ in lines)
     return "\n".join(f"{count:>{width}} {text}" for count, text in lines)
 
