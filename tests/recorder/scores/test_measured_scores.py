@@ -218,6 +218,17 @@ def test_compare_by_score_lists_what_differs(bench_home: Path, invoke: Invoke) -
     assert len(score["flips"]["worse"][0]["episodes"]) == 2
 
 
+def test_the_same_scores_in_another_order_are_no_difference(bench_home: Path, invoke: Invoke) -> None:
+    """Floats are summed in the order of attempts."""
+    for agent, values in (("a", (0.1, 0.2, 0.3)), ("b", (0.3, 0.2, 0.1))):
+        stories = [(planned(repeat=n), Episode(score=latency(value))) for n, value in enumerate(values)]
+        record(stories, agent=agent)
+    assert sum((0.1, 0.2, 0.3)) != sum((0.3, 0.2, 0.1))
+    (row,) = document(invoke, report, "--compare", "a", "b")["rows"]
+    (score,) = row["scores"]
+    assert (score["difference"], score["b_better"], score["b_worse"]) == (0, 0, 0)
+
+
 def test_a_higher_score_can_be_better(bench_home: Path, invoke: Invoke) -> None:
     for agent, value in (("a", 1.0), ("b", 2.0)):
         run_of(Score(name="points", value=value), agent=agent)

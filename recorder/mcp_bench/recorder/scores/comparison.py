@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isclose
 from typing import Any, NoReturn
 
 from mcp_bench.recorder.runs.names import RUN_PREFIX, run_id
@@ -230,14 +231,14 @@ def _scores(
             by_measure.setdefault(a.measure, []).append({"task": task, **means, "episodes": episodes[task]})
     found = []
     for (name, unit, better), tasks in sorted(by_measure.items()):
-        differences = [task["b"] - task["a"] for task in tasks]
+        differences = [_difference(task) for task in tasks]
         intervals = bootstrap([(difference,) for difference in differences], [1] * len(tasks))
         sign = 1 if better == "higher" else -1
         # the largest first; equally large ones by name
-        ranked = sorted(tasks, key=lambda task: -abs(task["b"] - task["a"]))
+        ranked = sorted(tasks, key=lambda task: -abs(_difference(task)))
         flips = {
-            "better": [task for task in ranked if sign * (task["b"] - task["a"]) > 0],
-            "worse": [task for task in ranked if sign * (task["b"] - task["a"]) < 0],
+            "better": [task for task in ranked if sign * _difference(task) > 0],
+            "worse": [task for task in ranked if sign * _difference(task) < 0],
         }
         found.append(
             {
@@ -255,6 +256,12 @@ def _scores(
             }
         )
     return found
+
+
+def _difference(task: Mapping[str, Any]) -> float:
+    """Return B - A of a task's measured scores. The same ones in another order have sums 1e-16 apart."""
+    a, b = task["a"], task["b"]
+    return 0.0 if isclose(a, b, rel_tol=1e-12) else float(b - a)
 
 
 def _means(task: TaskTotals, *, invalid: bool = False) -> tuple[float, float]:
