@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from mcp_bench.recorder.errors import StorageError
 from mcp_bench.recorder.run_settings import CellOfRun
-from mcp_bench.recorder.runs.find import run_paths
+from mcp_bench.recorder.runs.find import check_no_copy, run_paths
 from mcp_bench.recorder.runs.reader import RunReader
 from mcp_bench.servers.errors import UnknownNameError
 
@@ -32,13 +32,15 @@ def matrix_runs(matrix: str | None, unreadable: list[StorageError]) -> list[Matr
 
     Args:
         matrix: Its name; None: of all matrices.
-        unreadable: Collects the errors of runs that cannot be read.
+        unreadable: Collects the errors of runs that cannot be read, or are copies of others.
     """
     runs = list[MatrixRun]()
     for path in run_paths():
         try:
             with RunReader(path) as reader:
                 found = _read(reader, matrix)
+                if found is not None:
+                    check_no_copy(path, found.id)
         except StorageError as error:
             unreadable.append(error)
             continue
