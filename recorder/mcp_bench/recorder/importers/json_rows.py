@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from mcp_bench.recorder.files.compression import damage, open_plain
 from mcp_bench.recorder.importers import Row
@@ -119,12 +119,20 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     number = 0
     try:
         with open_plain(path) as lines:
-            for line in iter(lambda: lines.readline(ROW_BYTES), b""):
+            for line in _lines(lines):
                 number += 1
-                if line.strip():
+                if line.strip() or len(line) == ROW_BYTES:
                     yield f"line {number}", partial(_line, line)
     except damage() as error:
         raise RowError(f"damaged after line {number}: {error}") from error
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield the lines of a file; of one that is too long, the beginning."""
+    while line := file.readline(ROW_BYTES):
+        yield line
+        while len(line) == ROW_BYTES and not line.endswith(b"\n"):
+            line = file.readline(ROW_BYTES)
 
 
 def _without_nulls(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:

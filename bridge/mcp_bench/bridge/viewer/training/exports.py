@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from mcp_bench.bridge.viewer.training.facts import as_object, count, listed, number, objects, read_object
 
@@ -153,7 +153,14 @@ class Export:
 
 @contextmanager
 def _lines(path: Path) -> Iterator[Iterator[str]]:
-    """Open a file of JSON lines; the context is its lines."""
+    """Open a file of JSON lines; the context is its lines, of one that is too long the beginning."""
     opened = gzip.open if path.suffix == ".gz" else open
     with opened(path, "rt", encoding="utf-8") as file:
-        yield iter(lambda: file.readline(MOST_ROW), "")
+        yield _bounded(file)
+
+
+def _bounded(file: TextIO) -> Iterator[str]:
+    while line := file.readline(MOST_ROW):
+        yield line
+        while len(line) == MOST_ROW and not line.endswith("\n"):
+            line = file.readline(MOST_ROW)
