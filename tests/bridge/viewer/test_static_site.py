@@ -36,8 +36,11 @@ def all_text(folder: Path) -> str:
     return "".join(path.read_text() for path in folder.rglob("*.html"))
 
 
-def test_pages_lead_to_each_other(tmp_path: Path, bench_home: Path) -> None:
-    hostile_home()
+@pytest.mark.parametrize("renamed", [False, True])
+def test_pages_lead_to_each_other(tmp_path: Path, bench_home: Path, renamed: bool) -> None:
+    run, _ = hostile_home()
+    if renamed:  # its folder
+        (bench_home / "runs" / run).rename(bench_home / "runs" / "kept")
     export(out=tmp_path / "site")
     pages = list((tmp_path / "site").rglob("*.html"))
     assert len(pages) == 6

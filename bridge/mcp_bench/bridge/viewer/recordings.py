@@ -37,6 +37,7 @@ class Run:
     """One run for a list. `summary` is None if it cannot be read; `problem` says why."""
 
     id: str
+    """The name of its folder is another one if that was renamed."""
     summary: RunSummary | None = None
     problem: str = ""
     invalid: int = 0
@@ -242,4 +243,4 @@ def _read(path: Path) -> Run:
             cost = reader.cost()
     except StorageError as error:
         return Run(path.name, problem=str(error))
-    return Run(path.name, summary, "", invalid, graded, partial, strict, cost, is_being_written(path))
+    return Run(summary.id, summary, "", invalid, graded, partial, strict, cost, is_being_written(path))

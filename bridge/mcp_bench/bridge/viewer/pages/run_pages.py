@@ -101,8 +101,7 @@ class RunPages:
         else:
             fitting = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
         chosen = fitting[:COLUMNS]
-        by_name = {path.name: path for path in paths}
-        found = grid(self._library.outcomes([by_name[run.id] for run in chosen]))
+        found = grid(self._library.outcomes([self._library.path(run.id) for run in chosen]))
         size = found.tasks_on_a_page
         page = min(query_number(request, "page"), max(0, len(found.rows) - 1) // size)
         return page_of(
