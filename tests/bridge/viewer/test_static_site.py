@@ -236,3 +236,12 @@ def test_the_command_writes_it(tmp_path: Path, bench_home: Path) -> None:
     assert "1 episode of 1 run" in said
     assert (tmp_path / "site" / "index.html").is_file()
     assert "go with --export" in Bench(bench_home).run("view", "--grades", code=2).stderr
+
+
+def test_what_is_left_out_cannot_control_the_terminal(tmp_path: Path, bench_home: Path) -> None:
+    folder, _ = record([(planned(), Episode())])
+    with closing(sqlite3.connect(folder.path / "recordings.db")) as db:
+        db.execute('CREATE TABLE "\x1b]0;mine\x07" (x)')  # a run can be from anybody
+    done = CliRunner().invoke(view, ["--export", str(tmp_path / "site")])
+    assert done.exit_code == 0 and "was changed: " in done.output
+    assert "\x1b" not in done.output

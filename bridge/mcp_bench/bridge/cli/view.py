@@ -75,10 +75,11 @@ def view(
     """
     if folder is not None:
         from mcp_bench.bridge.viewer.static_site import write_site
+        from mcp_bench.servers.terminal.sanitize import sanitize_line
 
         named = (*runs, *([what] if what else []))
         for line in write_site(folder, named, run_tags, test_grades=grades):
-            click.echo(line)
+            click.echo(sanitize_line(line))
         return
     if runs or run_tags or grades:
         raise click.UsageError("--run, --run-tag and --grades go with --export")
