@@ -85,7 +85,7 @@ def view(
         raise click.UsageError("--run, --run-tag and --grades go with --export")
     from mcp_bench.bridge.viewer.links import opened
     from mcp_bench.bridge.viewer.serve import serve_viewer
-    from mcp_bench.bridge.viewer.training.folders import is_there
+    from mcp_bench.recorder.paths import is_there
     from mcp_bench.servers.hardening import harden
 
     for place in training:

@@ -15,11 +15,11 @@ from mcp_bench.bridge.viewer.links import FileLinks, looks_like_path, named_epis
 from mcp_bench.bridge.viewer.pages.episode_pages import episode_values
 from mcp_bench.bridge.viewer.recordings import Library, Run
 from mcp_bench.bridge.viewer.rendering import render, style
-from mcp_bench.bridge.viewer.training.folders import is_there
 from mcp_bench.recorder.cli.episode_document import episode_document
 from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.curation.redaction import redact_texts
 from mcp_bench.recorder.errors import StorageError
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.recorder.runs.reader import RunReader, StoredEpisode
 from mcp_bench.recorder.scores.scores import summarise
 from mcp_bench.recorder.verify.damage import readable

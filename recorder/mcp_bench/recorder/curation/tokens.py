@@ -38,8 +38,9 @@ class TokenCounter:
             raise MissingDependencyError(
                 f"counting tokens needs the package tokenizers: {install_extra('tokenizers')}"
             ) from error
-        file = path / "tokenizer.json" if path.is_dir() else path
+        file = path
         try:
+            file = path / "tokenizer.json" if path.is_dir() else path
             data = file.read_bytes()
             self._tokenizer = Tokenizer.from_str(data.decode("utf-8"))
         except OSError as error:

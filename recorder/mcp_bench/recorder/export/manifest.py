@@ -13,6 +13,7 @@ from mcp_bench.recorder.curation.candidate import Candidate
 from mcp_bench.recorder.curation.pipeline import Curation
 from mcp_bench.recorder.errors import NothingToExportError
 from mcp_bench.recorder.files.replacement import Replacement
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.recorder.verify.damage import undamaged
 from mcp_bench.servers.errors import WrongUseError
 
@@ -43,10 +44,10 @@ def refuse_to_overwrite(paths: Iterable[Path], *, force: bool) -> None:
     """Check that an export overwrites no file, unless `force` is set.
 
     Raises:
-        WrongUseError: one of `paths` exists.
+        WrongUseError: one of `paths` exists, or that cannot be seen.
     """
     for path in paths:
-        if path.exists() and not force:
+        if not force and is_there(path):
             raise WrongUseError(f"{path} already exists: choose another --out, or overwrite it with --force")
 
 

@@ -15,6 +15,7 @@ from mcp_bench.recorder.importers import Importer, Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 from mcp_bench.recorder.importers.json_rows import fault, first
 from mcp_bench.recorder.importers.store import ImportedRuns
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.servers.errors import BenchError, WrongUseError
 from mcp_bench.servers.registry import load, registered
 
@@ -81,13 +82,13 @@ def import_paths(paths: Sequence[Path], form: str | None, defaults: Defaults) ->
         defaults: values that override those in the rows.
 
     Raises:
-        WrongUseError: a path does not exist, a folder has no matching file, or the format cannot be
-            detected.
+        WrongUseError: a path does not exist or cannot be seen, a folder has no matching file, or the format
+            cannot be detected.
         UnknownNameError: the format is unknown.
         StorageError: the store cannot be written.
     """
     for path in paths:
-        if not path.exists():
+        if not is_there(path):
             raise WrongUseError(f"{path} does not exist")
     importer = _importer(form) if form is not None else guess(paths)
     outcome = Outcome(importer.name)

@@ -17,6 +17,7 @@ from mcp_bench.recorder.importers.run import MALFORMED, files_in, guess, reason_
 from mcp_bench.recorder.importers.task_name import task_of_messages
 from mcp_bench.recorder.leakage.check import LeakCheck
 from mcp_bench.recorder.leakage.split_index import Leak, Row
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.registry import load
 
@@ -60,11 +61,11 @@ def search(paths: Sequence[Path], form: str | None, check: LeakCheck) -> Searche
     """Compare every row of files and folders with held-out tasks.
 
     Raises:
-        WrongUseError: a path does not exist, or its format cannot be detected.
+        WrongUseError: a path does not exist or cannot be seen, or its format cannot be detected.
     """
     found = Searched()
     for path in paths:
-        if not path.exists():
+        if not is_there(path):
             raise WrongUseError(f"{path} does not exist")
     for path in paths:
         for file, read in _files(path, form):

@@ -12,6 +12,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 from mcp_bench.recorder.errors import StorageError, database_errors
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.recorder.runs.annotations import read_annotations
 from mcp_bench.recorder.runs.find import check_no_copy
 from mcp_bench.recorder.runs.left_behind import take_in_left
@@ -53,11 +54,11 @@ def merge_runs(runs: Sequence[Path], out: Path, progress: Callable[[str], object
         progress: called with the name of each run before it is copied.
 
     Raises:
-        WrongUseError: `out` exists, or its folder does not.
+        WrongUseError: `out` exists or cannot be seen, or its folder does not exist.
         StorageError: a run cannot be read or is a copy of another one, or `out` cannot be written; then no
             file is created.
     """
-    if out.exists():
+    if is_there(out):
         raise WrongUseError(f"{out} exists: name a new file, or remove it first")
     if not out.parent.is_dir():
         raise WrongUseError(f"there is no folder {out.parent}: create it, or name another")

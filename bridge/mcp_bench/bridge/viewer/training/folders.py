@@ -17,6 +17,7 @@ from typing import Literal
 
 from mcp_bench.bridge.viewer.training.facts import Facts, as_object, objects, read_object, scores_in
 from mcp_bench.recorder.files.layout import common_name
+from mcp_bench.recorder.paths import is_there
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.home import home
 
@@ -214,18 +215,6 @@ def _plain(path: Path) -> Path:
         if os.path.realpath(plain) == os.path.realpath(path):
             return Path(plain)
     return path.absolute()
-
-
-def is_there(path: Path) -> bool:
-    """Return whether there is something at a path that a user named.
-
-    Raises:
-        WrongUseError: that cannot be seen.
-    """
-    try:
-        return path.exists()
-    except OSError as error:
-        raise WrongUseError(f"cannot look at {path}: {error.strerror}") from error
 
 
 def is_file(path: Path) -> bool:
