@@ -10,6 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.app import viewer
+from mcp_bench.bridge.viewer.training import exports
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles
 from tests.support.pages.html_page import parse
 
@@ -88,3 +89,17 @@ def test_odd_contents_break_no_page(odd: str, tmp_path: Path, bench_home: Path) 
         page = f"/{'data' if found.kind == 'data' else 'training'}/{found.key}"
         for inner in ("", *(f"/turns/{turn}" for turn in (0, 1)), "/rows/1", "/rows/7"):
             assert browser.get(f"{page}{inner}").status_code in (200, 404), (found.name, inner)
+
+
+def test_rows_keep_their_numbers_after_one_that_is_too_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exports, "MOST_ROW", 100)
+    rows = [{"id": "long", "text": "x" * 150}, {"id": "second"}, {"id": "third"}]
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    manifest = tmp_path / "a.jsonl.manifest.json"
+    manifest.write_text(json.dumps({**GOOD, "files": [{"name": "a.jsonl", "rows": 3}]}))
+    found = exports.Export(manifest)
+    assert [found.row(number) for number in (2, 3)] == rows[1:]
+    with pytest.raises(LookupError, match="cannot be read"):
+        found.row(1)

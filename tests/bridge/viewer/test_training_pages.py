@@ -16,7 +16,6 @@ from starlette.testclient import TestClient
 
 from mcp_bench.bridge.viewer.app import viewer
 from mcp_bench.bridge.viewer.links import opened
-from mcp_bench.bridge.viewer.training import exports
 from mcp_bench.bridge.viewer.training.exports import Export
 from mcp_bench.bridge.viewer.training.folders import TrainingFiles, place_of
 from mcp_bench.bridge.viewer.training.improvements import Improvement
@@ -299,20 +298,6 @@ def test_where_left_out_episodes_are_named(trained: Trained, tmp_path: Path) -> 
             "lost": (1, False),
             "none": (1, True),
         }[name]
-
-
-def test_rows_keep_their_numbers_after_one_that_is_too_long(
-    trained: Trained, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exports, "MOST_ROW", 100)
-    rows = [{"id": "long", "text": "x" * 150}, {"id": "second"}, {"id": "third"}]
-    (tmp_path / "x.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
-    manifest = {**json.loads(trained.manifest.read_text()), "files": [{"name": "x.jsonl", "rows": 3}]}
-    (tmp_path / "x.jsonl.manifest.json").write_text(json.dumps(manifest))
-    found = Export(tmp_path / "x.jsonl.manifest.json")
-    assert [found.row(number) for number in (2, 3)] == rows[1:]
-    with pytest.raises(LookupError, match="cannot be read"):
-        found.row(1)
 
 
 def test_a_log_for_inspect_names_its_episodes(bench_home: Path, tmp_path: Path) -> None:
