@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -145,6 +146,20 @@ def test_invalid_episodes_of_the_start_are_attempted_again(
     assert len(command.resumed) == 1
     assert loop.folder.done(0, "measure-dev") is None
     assert loop.measure(1, tmp_path / "model")["dev"]["invalid"] == 1
+
+
+def test_a_teacher_that_never_worked_is_recorded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its step would end each resumed loop: nothing can be exported."""
+    command = Command(story=Episode(partial=None, invalid="endpoint_error"))
+    loop = measuring_steps(tmp_path, monkeypatch, command, lambda: None)
+    loop.settings = replace(loop.settings, train=["user_task_0"])
+    for _ in range(2):
+        with pytest.raises(BenchError, match="all 1 episodes of the teacher are invalid"):
+            loop.folder.step(1, "teach", lambda: loop.teach(1))
+    assert len(command.resumed) == 1
+    assert loop.folder.done(1, "teach") is None
 
 
 def test_a_measurement_by_a_dead_engine_is_not_stored(

@@ -37,9 +37,20 @@ class Steps:
         self.settings = settings
 
     def teach(self, turn: int) -> Outcome:
-        """Record the teacher on the training tasks."""
+        """Record the teacher on the training tasks.
+
+        Raises:
+            BenchError: all of its episodes are invalid, such as without a login. Nothing could be learned.
+        """
         arguments = [*teacher_arguments(self.settings), *self._tasks(self.settings.train)]
-        return {"run": record(self.folder.turn(turn) / "teach.begun", arguments)}
+        recorded = record(self.folder.turn(turn) / "teach.begun", arguments)
+        found = scores(recorded)
+        if found["invalid"] == found["episodes"]:
+            raise BenchError(
+                f"all {found['episodes']} episodes of the teacher are invalid (mcp-bench show --run "
+                f"{recorded}). Mend that, and resume: they are attempted again"
+            )
+        return {"run": recorded}
 
     def attempt(self, turn: int, model: Path) -> Outcome:
         """Record the model on the training tasks, several times each, with sampling."""
