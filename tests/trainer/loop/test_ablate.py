@@ -12,10 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.root import root
-from mcp_bench.servers.errors import UnknownNameError, WrongUseError
+from mcp_bench.servers.errors import BenchError, UnknownNameError, WrongUseError
+from mcp_bench.trainer.ablation.settings import AblationSettings
 from mcp_bench.trainer.ablation.table import print_result
 from mcp_bench.trainer.ablation.verdict import result, verdict
 from mcp_bench.trainer.cli.ablate import ablate
+from mcp_bench.trainer.folders import store_settings
+from mcp_bench.trainer.trial.commands import FruitlessStepError
 from mcp_bench.trainer.trial.scores import scores
 from tests.support.bench_commands import Bench
 from tests.support.recorded import Episode, planned
@@ -161,6 +164,24 @@ def test_a_resumed_ablation_keeps_its_settings(tmp_path: Path, more: list[str]) 
     refused = CliRunner().invoke(ablate, ["--resume", str(tmp_path), *more])
     assert refused.exit_code == 2
     assert f"--resume keeps the ablation's own settings: leave out {more[0]}" in refused.output
+
+
+@pytest.mark.parametrize(
+    ("error", "advised"), [(FruitlessStepError("it diverged"), False), (BenchError("killed"), True)]
+)
+def test_only_an_ablation_that_can_go_on_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BenchError, advised: bool
+) -> None:
+    settings = AblationSettings(recipe="tiny-cpu", benchmark="saasworld", dev=DEV, runs=["run_x"], size=1)
+    store_settings(tmp_path / "ablation.json", settings)
+
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mcp_bench.trainer.ablation.start.run", ends)
+    ended = CliRunner().invoke(ablate, ["--resume", str(tmp_path)])
+    assert ended.exception is error
+    assert (f"Resume with: mcp-bench ablate --resume {tmp_path}" in ended.output) == advised
 
 
 @pytest.mark.full

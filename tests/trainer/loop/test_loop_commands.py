@@ -10,10 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from mcp_bench.recorder.paths import runs_dir
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.trainer.cli.loop import loop
 from mcp_bench.trainer.loop import training
 from mcp_bench.trainer.loop.start import begin
 from mcp_bench.trainer.loop.steps import Steps
@@ -175,6 +177,24 @@ def test_a_command_that_resumes_can_be_pasted(tmp_path: Path) -> None:
     folder, _ = begin("tiny-cpu", (), tmp_path / "my loop", choices)
     with pytest.raises(WrongUseError, match=f"mcp-bench loop --resume '{tmp_path}/my loop'$"):
         folder.history()
+
+
+@pytest.mark.parametrize(
+    ("error", "advised"), [(FruitlessStepError("nothing to export"), False), (BenchError("killed"), True)]
+)
+def test_only_a_loop_that_can_go_on_names_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: BenchError, advised: bool
+) -> None:
+    choices = {"benchmark": "saasworld", "train": [TRAINING_TASK], "dev": [TASK], "test": 0, "turns": 1}
+    begin("tiny-cpu", (), tmp_path, choices)
+
+    def ends(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr("mcp_bench.trainer.loop.turns.run_loop", ends)
+    ended = CliRunner().invoke(loop, ["--resume", str(tmp_path)])
+    assert ended.exception is error
+    assert (f"Resume with: mcp-bench loop --resume {tmp_path}" in ended.output) == advised
 
 
 @pytest.mark.parametrize("written", ["--user-base-url {}", "--user-base-url={}"])

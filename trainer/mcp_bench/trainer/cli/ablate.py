@@ -52,7 +52,7 @@ def ablate(
     Ctrl-C stops the ablation. --resume continues with the first unfinished step.
     """
     from mcp_bench.bridge.cli.options import refuse_given
-    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.errors import FruitlessError, WrongUseError
     from mcp_bench.trainer.ablation.start import begin, begun, run
     from mcp_bench.trainer.ablation.table import print_result
 
@@ -67,8 +67,9 @@ def ablate(
     click.echo(f"Ablation: {folder}", err=True)
     try:
         found = run(folder, settings, lambda line: click.echo(line, err=True))
-    except BaseException:
-        click.echo(f"Resume with: mcp-bench ablate --resume {quote(str(folder))}", err=True)
+    except BaseException as error:
+        if not isinstance(error, FruitlessError):
+            click.echo(f"Resume with: mcp-bench ablate --resume {quote(str(folder))}", err=True)
         raise
     if as_json:
         click.echo(json.dumps(found))

@@ -88,7 +88,7 @@ def loop(
     """
     from mcp_bench.bridge.cli.options import refuse_given
     from mcp_bench.bridge.cli.settings.defaults import project_line
-    from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.errors import FruitlessError, WrongUseError
     from mcp_bench.servers.terminal.sanitize import sanitize_line
     from mcp_bench.trainer.loop.folder import LoopFolder
     from mcp_bench.trainer.loop.score_table import print_scores
@@ -118,8 +118,9 @@ def loop(
     click.echo(f"Loop: {folder.path}", err=True)
     try:
         history = run_loop(folder, settings, lambda line: click.echo(line, err=True))
-    except BaseException:
-        click.echo(f"Resume with: mcp-bench loop --resume {quote(str(folder.path))}", err=True)
+    except BaseException as error:
+        if not isinstance(error, FruitlessError):
+            click.echo(f"Resume with: mcp-bench loop --resume {quote(str(folder.path))}", err=True)
         raise
     if as_json:
         click.echo(json.dumps(history))
