@@ -62,10 +62,13 @@ class ImproveFolder:
             WrongUseError: the folder has no improvement, or no phase of it has ended.
         """
         self.read()
-        found = read_step(self.path / "history.json")
-        if found is None:
+        if not (found := self.known()):
             raise WrongUseError(f"nothing in {self.path} has ended yet")
         return found
+
+    def known(self) -> Outcome:
+        """Return the stored history; it is empty before the first generation has ended."""
+        return read_step(self.path / "history.json") or {}
 
     def store_history(self, history: Outcome) -> None:
         write_atomic(self.path / "history.json", json.dumps(history, indent=1) + "\n")

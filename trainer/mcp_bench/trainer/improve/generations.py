@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -36,8 +36,10 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
     """
     history: Outcome = {"generations": [], "best": asdict(Arm()), "stopped": "", "test": {}}
     work = _Generations(folder, settings, report)
+    if before := folder.known():
+        folder.store_history({**before, "stopped": ""})
     try:
-        history["stopped"] = _generations(work, history)
+        history["stopped"] = _generations(work, history, before.get("generations", ()))
     except BudgetSpentError as error:
         history["stopped"] = f"the budget is spent: {error}"
     report(f"Stopping: {history['stopped']}")
@@ -51,8 +53,11 @@ def run_improve(folder: ImproveFolder, settings: ImproveSettings, report: Report
     return history
 
 
-def _generations(work: _Generations, history: Outcome) -> str:
-    """Run generations until something ends them. Return what."""
+def _generations(work: _Generations, history: Outcome, known: Sequence[Outcome] = ()) -> str:
+    """Run generations until something ends them. Return what.
+
+    Those in `known` are in the stored history, which has later ones, too, and the best of all: it stays.
+    """
     settings, since = work.settings, 0
     past: list[Past] = []
     for number in range(1, settings.generations + 1):
@@ -62,9 +67,11 @@ def _generations(work: _Generations, history: Outcome) -> str:
         work.report(f"generation {number}: {done['action']}: {done['verdict']} ({done['why']})")
         if done["promoted"]:
             history["best"] = done["arm"]
-            _store_best(work.folder, Arm(**done["arm"]))
-        history["spent"] = work.recordings.spent()
-        work.folder.store_history(history)
+        if done not in known:
+            if done["promoted"]:
+                _store_best(work.folder, Arm(**done["arm"]))
+            history["spent"] = work.recordings.spent()
+            work.folder.store_history(history)
         if done["action"] == "stop":
             return str(done["why"])
         if done["verdict"] == "refused" and (done["action"] == "harness" or done.get("tainted")):
