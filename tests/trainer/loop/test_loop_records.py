@@ -49,8 +49,7 @@ class Command:
             agent=self._stored_agent or options["--agent"],
             model=options.get("--model"),
         )[0]
-        if "--run-tag" in options:
-            annotate(runs_dir() / made.id, add=[options["--run-tag"]])
+        annotate(runs_dir() / made.id, add=[tag for flag, tag in pairwise(arguments) if flag == "--run-tag"])
         return {"run": made.id, "stopped": False}
 
 
@@ -88,12 +87,13 @@ def test_a_run_without_tasks_that_cannot_run_here_is_found_again(tmp_path: Path)
     )
 
 
-def test_two_steps_that_record_the_same_find_their_own_runs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("tagged", [(), ("--run-tag", "mine")])
+def test_two_steps_that_record_the_same_find_their_own_runs(tmp_path: Path, tagged: Sequence[str]) -> None:
     """Such as two loops with one teacher: neither takes the other's run, nor records again."""
-    command = Command()
-    runs = [record(tmp_path / f"{name}.begun", ASKED, run_command=command) for name in "ab"]
+    command, asked = Command(), (*ASKED, *tagged)
+    runs = [record(tmp_path / f"{name}.begun", asked, run_command=command) for name in "ab"]
     (tmp_path / "c.begun").write_text((tmp_path / "a.begun").read_text())  # as it was before both
-    assert [record(tmp_path / f"{name}.begun", ASKED, run_command=command) for name in "abc"] == [
+    assert [record(tmp_path / f"{name}.begun", asked, run_command=command) for name in "abc"] == [
         *runs,
         runs[0],
     ]

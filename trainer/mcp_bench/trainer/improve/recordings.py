@@ -228,7 +228,7 @@ class Recordings:
         with self._agent(arm, marker.with_suffix(".port")) as agent:
             try:
                 asked = [*agent, *tasks(settings.benchmark, ids[what], settings.jobs), *more]
-                recorded = record(marker, asked, check=agent.check)
+                recorded = record(marker, asked, check=agent.check, tagged=True)
             except RunStoppedError as error:
                 if error.stopped_by.startswith(MAX_COST):
                     raise BudgetSpentError(f"all of {settings.budget.usd:.4g} US dollars are used") from error

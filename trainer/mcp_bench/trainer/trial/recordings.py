@@ -46,6 +46,7 @@ def record(
     log: Path | None = None,
     check: Callable[[], None] | None = None,
     *,
+    tagged: bool = False,
     run_command: Callable[..., Any] = run,
 ) -> str:
     """Record a run, or resume the one that this step has started, and return its id.
@@ -57,6 +58,7 @@ def record(
         log: file for its progress, in place of stderr.
         check: called when the recording has ended, before its result is looked at. It raises if the run says
             nothing, such as that of an engine that died.
+        tagged: whether `arguments` have a tag already that is of this step alone. The user's own tag is not.
         run_command: `run`, or that of a `Recorder`.
 
     Raises:
@@ -65,7 +67,7 @@ def record(
     if not (begun := begun_since(marker)):
         # two loops may record the same with the same agent
         write_atomic(marker, json.dumps({"before": sorted(_existing()), "tag": f"step-{token_hex(4)}"}))
-    if "--run-tag" not in arguments and (tag := json.loads(marker.read_text()).get("tag")):
+    if not tagged and (tag := json.loads(marker.read_text()).get("tag")):
         arguments = [*arguments, "--run-tag", tag]
     ours = [name for name in begun if _is_of(name, arguments)]
     _keep_logins(arguments)
