@@ -141,6 +141,10 @@ def test_what_cannot_share_is_refused(tmp_path: Path) -> None:
         ({"training__checkpointing": "on"}, "activation checkpointing"),
         ({"data__group_by_length": True}, r"data\.group_by_length combine"),
         ({"model__architecture__model_type": "qwen3_5_text"}, "full attention in every layer"),
+        (
+            {"model__architecture__model_type": "qwen3_moe", "model__architecture__num_experts": 4},
+            r"the loss that balances experts .* \(qwen3_moe has 4 experts\)",
+        ),
     ]
     for change, reason in changes:
         with pytest.raises(WrongUseError, match=reason):

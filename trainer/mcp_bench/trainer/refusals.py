@@ -183,6 +183,12 @@ def _prefixes(recipe: Recipe) -> Iterator[str]:
     for other in ("packing", "group_by_length"):
         if getattr(recipe.data, other):
             yield f"data.shared_prefix and data.{other} combine rows in different ways: turn one of them off"
+    if size.experts:
+        yield (
+            "data.shared_prefix computes some tokens of a batch once for all its rows, and the loss that "
+            f"balances experts counts them in each row ({size.model_type} has {size.experts} experts): turn "
+            "it off"
+        )
     if other_layers := [layer.kind for layer in size.layers() if layer.kind != FULL]:
         yield (
             f"data.shared_prefix needs full attention in every layer, but {len(other_layers)} of "
