@@ -17,6 +17,7 @@ from mcp_bench.trainer.memory import device_memory
 from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.serving.adapter import merge_adapter
 from mcp_bench.trainer.sft.guards import WINDOW, DivergedError, LossGuard
+from mcp_bench.trainer.sft.muon import MuonAdamW
 from mcp_bench.trainer.sft.run_folder import RunFolder
 from mcp_bench.trainer.sft.train import make_ready, make_trainer
 from mcp_bench.trainer.sft.trainer_inputs import ROWS, RightPadding, SimilarLengths
@@ -146,6 +147,25 @@ def test_muon_with_grouping_by_length_learns(tmp_path: Path) -> None:
         training__epochs=4, training__precision="fp32",
     )  # fmt: skip
     assert losses[-1] < losses[0] - 1
+
+
+def test_muon_trains_the_matrices_of_layers_only() -> None:
+    """The embeddings of GPT-2 are `wte` and `wpe`: their names do not say what they are."""
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    sizes = {"n_embd": 16, "n_layer": 1, "n_head": 2, "vocab_size": 32, "n_positions": 32}
+    config = AutoConfig.for_model("gpt2", **sizes, bos_token_id=0, eos_token_id=0)
+    model: Any = AutoModelForCausalLM.from_config(config)
+    names = {id(weight): name for name, weight in model.named_parameters()}
+    hidden, rest = (
+        {names[id(weight)] for weight in group["params"]}
+        for group in MuonAdamW(model, lr=1e-3, muon_lr=0.02).param_groups
+    )
+    assert hidden == {
+        f"transformer.h.0.{name}.weight" for name in ("attn.c_attn", "attn.c_proj", "mlp.c_fc", "mlp.c_proj")
+    }
+    assert {"transformer.wte.weight", "transformer.wpe.weight"} < rest
+    assert hidden | rest == set(names.values())
 
 
 @pytest.mark.parametrize("family", ["qwen3", "qwen3_5"])

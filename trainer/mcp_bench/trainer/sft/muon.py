@@ -29,7 +29,7 @@ class MuonAdamW(Optimizer):
 
     def __init__(self, model: nn.Module, *, lr: float, muon_lr: float, weight_decay: float = 0.0) -> None:
         named = [(name, weight) for name, weight in model.named_parameters() if weight.requires_grad]
-        hidden = [weight for name, weight in named if weight.ndim == 2 and not _outside(name)]
+        hidden = [weight for name, weight in named if weight.ndim == 2 and _in_a_layer(name)]
         ids = {id(weight) for weight in hidden}
         rest = [weight for _, weight in named if id(weight) not in ids]
         groups = [
@@ -53,9 +53,9 @@ class MuonAdamW(Optimizer):
         return loss
 
 
-def _outside(name: str) -> bool:
-    """Return whether a matrix is outside the hidden layers. Muon is only for hidden layers."""
-    return "embed" in name or "lm_head" in name
+def _in_a_layer(name: str) -> bool:
+    """Return whether a matrix is inside a layer, which has a number. Embeddings and the head are outside."""
+    return any(part.isdecimal() for part in name.split("."))
 
 
 def _muon(weights: Sequence[Tensor], states: Mapping[Tensor, dict[str, Any]]) -> list[Tensor]:
