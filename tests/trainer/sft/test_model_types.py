@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,11 @@ import yaml
 from click.testing import CliRunner
 
 from mcp_bench.trainer.cli.train import train
+from mcp_bench.trainer.recipe import load_recipe
 from mcp_bench.trainer.serving.adapter import merge_adapter
+from mcp_bench.trainer.sft.run_folder import RunFolder
+from mcp_bench.trainer.sft.train import make_ready, make_trainer
+from mcp_bench.trainer.sft.trainer_inputs import ROWS
 from tests.support.training.short_training import curve, rows, write_rows
 from tests.support.training.tiny_models import FAMILIES, family_tokenizer, tiny_model
 
@@ -89,6 +94,23 @@ def test_a_base_is_planned_trained_and_saved(tmp_path: Path, kind: str) -> None:
     )
     for part in ("q_proj", "down_proj"):
         assert any(not merged[name].equal(frozen[name]) for name in merged if part in name), part
+
+
+def test_padding_does_not_count_in_the_balance_of_experts(tmp_path: Path) -> None:
+    base = tiny_model(tmp_path / "base", "gpt_oss")
+    config = json.loads((base / "config.json").read_text())
+    (base / "config.json").write_text(json.dumps({**config, "router_aux_loss_coef": 10.0}))
+    data = write_rows(tmp_path / "train.jsonl", rows(2))
+    ready = make_ready(load_recipe(str(recipe(tmp_path, base)))[1], str(base), [data])
+    trainer = make_trainer(RunFolder(tmp_path / "run"), ready, 2, 1, (), lambda *_: None)
+    found = [trainer.train_dataset[number] for number in range(2)]
+    losses = []
+    for multiple in (1, 1024):
+        batch = replace(trainer.data_collator, multiple=multiple)(found)
+        del batch[ROWS]
+        losses.append(trainer.compute_loss(trainer.model.eval(), batch).item())
+    assert losses[0] > 10  # with the balance
+    assert losses[1] == pytest.approx(losses[0], rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", list(FAMILIES))

@@ -201,7 +201,11 @@ def make_trainer(
     optimizers = make_optimizers(recipe, model, training.learning_rate)
     shards = recipe.hardware.context_parallel
     order: Any = None
-    padding: Any = RightPadding(ready.tokenizer.pad_token_id, 2 * shards if shards > 1 else 1)
+    padding: Any = RightPadding(
+        ready.tokenizer.pad_token_id,
+        2 * shards if shards > 1 else 1,
+        masked=recipe.architecture.experts > 0,
+    )
     if recipe.data.shared_prefix:
         beginnings = [example.tokens for example in ready.prepared.examples]
         order = SimilarBeginnings(beginnings, training.sequences_per_device, training.seed)

@@ -153,6 +153,8 @@ class RightPadding:
 
     pad: int
     multiple: int = 1
+    masked: bool = False
+    """Whether the mask is 0 on the padding: for models with experts, whose balance is that of real tokens."""
 
     def __call__(self, batch: list[dict[str, Any]]) -> dict[str, Any]:
         longest = max(len(row["input_ids"]) for row in batch)
@@ -162,8 +164,12 @@ class RightPadding:
         for number, row in enumerate(batch):
             ids[number, : len(row["input_ids"])] = torch.tensor(row["input_ids"])
             labels[number, : len(row["labels"])] = torch.tensor(row["labels"])
+        mask = torch.ones_like(ids)
+        if self.masked:
+            for number, row in enumerate(batch):
+                mask[number, len(row["input_ids"]) :] = 0
         rows = torch.tensor([row[ROWS] for row in batch])
-        found = {"input_ids": ids, "labels": labels, "attention_mask": torch.ones_like(ids), ROWS: rows}
+        found = {"input_ids": ids, "labels": labels, "attention_mask": mask, ROWS: rows}
         if WEIGHTS in batch[0]:
             found[WEIGHTS] = torch.ones((len(batch), longest))
             for number, row in enumerate(batch):
