@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner, Result
 
 from mcp_bench.servers.errors import BenchError, WrongUseError
+from mcp_bench.servers.registry import registered
 from mcp_bench.trainer.cli.train import train
 from mcp_bench.trainer.recipe import load_recipe, recipe_text
 from mcp_bench.trainer.rl.collect import isolation, variables
@@ -15,6 +18,7 @@ from mcp_bench.trainer.rl.folder import RLFolder, RunSettings
 from mcp_bench.trainer.rl.guards import CollapsedError
 from mcp_bench.trainer.rl.start import check_learning
 from mcp_bench.trainer.trial.commands import StepFailedError
+from tests.support.bench_commands import FIXTURES, Bench
 from tests.support.training.tiny_checkpoints import make_tokenizer, qwen3, save, template
 
 pytestmark = pytest.mark.component
@@ -156,6 +160,27 @@ def test_options_that_select_no_task_are_named(tmp_path: Path, option: str) -> N
     start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
     with pytest.raises(WrongUseError, match=f"{option} 0 selects no task"):
         _train("rl", "tiny-cpu-grpo", "--start", start, option, 0)
+
+
+@pytest.mark.parametrize("option", ["--tasks", "--canaries"])
+def test_tasks_that_may_not_be_trained_on_are_refused_before_they_are_recorded(
+    bench_home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    tokenizer = make_tokenizer(template("qwen3"))
+    start = save(qwen3(len(tokenizer)), tokenizer, tmp_path / "start")
+    free, all_of_them = tmp_path / "free.txt", tmp_path / "all.txt"
+    free.write_text("unsolved\n")
+    all_of_them.write_text("unsolved\ngame\n")
+    chosen = {"--tasks": free, "--canaries": free, option: all_of_them}
+    asked = ["--start", start, "--benchmark", "counter", "--steps", 1, "--out", tmp_path / "run"]
+    small = [word for one in ("attempts=2", "max_tokens=4") for word in ("--set", f"rl.{one}")]
+    with monkeypatch.context() as patched, mock.patch.dict(os.environ, Bench(bench_home).environment()):
+        patched.syspath_prepend(str(FIXTURES))
+        registered.cache_clear()
+        with pytest.raises(WrongUseError, match="the task game may not be trained on: counter forbids it"):
+            _train("rl", "tiny-cpu-grpo", *asked, *(word for pair in chosen.items() for word in pair), *small)
+    registered.cache_clear()
+    assert not (tmp_path / "run").exists()
 
 
 def test_a_wrong_option_is_named_before_tasks_are_built(tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.bridge.roles.models import keep_role_keys
 from mcp_bench.bridge.run.choices import check
 from mcp_bench.recorder.option_fields import check_seed
+from mcp_bench.servers.contracts import Benchmark
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.servers.needs import ROLES
+from mcp_bench.servers.registry import load
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.folders import new_folder, refuse_used
 from mcp_bench.trainer.methods import Algorithm
@@ -68,11 +70,26 @@ def begin(
         ),
         "dev": task_ids(benchmark, "dev", choices["dev"]) if choices["dev"] else [],
     }
+    _check_trainable(benchmark, (*named["tasks"], *named["canaries"]))
     settings = check(RunSettings, {**choices, **named, "start": str(folder.absolute()), "teacher": teacher})
     _check_record_options(settings)
     made = RLFolder(new_folder(out, "learning"))
     made.make(settings, recipe_text(loaded))
     return made
+
+
+def _check_trainable(benchmark: str, tasks: Iterable[str]) -> None:
+    """Check that tasks may be trained on.
+
+    Raises:
+        WrongUseError: the benchmark forbids it for one.
+    """
+    found: Benchmark = load("benchmark", benchmark)
+    for name in tasks:
+        if not found.task(name).trainable:
+            raise WrongUseError(
+                f"the task {name} may not be trained on: {benchmark} forbids it. Leave it out"
+            )
 
 
 def _check_record_options(settings: RunSettings) -> None:
