@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from mcp_bench.recorder.runs.reader import RunReader
-from mcp_bench.trainer.recipe import load_recipe, recipe_text
+from mcp_bench.trainer.recipe import Generation, load_recipe, recipe_text
 from mcp_bench.trainer.rl import run
 from mcp_bench.trainer.rl.collect import read_attempt
 from mcp_bench.trainer.rl.credit.algorithms import Attempt
@@ -102,6 +102,17 @@ def test_a_measurement_without_a_valid_episode_is_made_again(
     assert made == ["dev 2"]
     stored: dict[str, Any] = json.loads((folder.path / "steps/2/dev.json").read_text())
     assert (stored["partial"], stored["invalid"]) == (1.0, 0)
+
+
+def test_the_model_has_the_generation_settings_of_the_recipe(
+    folder: RLFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = RECIPE.model_copy(update={"generation": Generation(temperature=0.7, top_k=20)})
+    monkeypatch.setattr(run, "Rollouts", lambda *_: Recordings([Episode()] * 3))
+    run.learn(folder, recipe, str)
+    stored: dict[str, Any] = json.loads((folder.model / "generation_config.json").read_text())
+    assert (stored["do_sample"], stored["temperature"], stored["top_k"]) == (True, 0.7, 20)
+    assert stored["eos_token_id"], "the rest is that of the start"
 
 
 def test_an_attempt_without_a_reward_keeps_its_grade() -> None:

@@ -29,7 +29,7 @@ from mcp_bench.trainer.rl.prepare import load_alone, make_learner
 from mcp_bench.trainer.rl.together import several
 from mcp_bench.trainer.rl.trackers import Track
 from mcp_bench.trainer.rl.vllm_engine import with_engine
-from mcp_bench.trainer.sft.model import save_result
+from mcp_bench.trainer.sft.model import save_result, set_generation
 from mcp_bench.trainer.trial.measuring import model_name
 from mcp_bench.trainer.trial.recorder import Recorder
 from mcp_bench.trainer.trial.scores import scores
@@ -79,6 +79,7 @@ def _learn(
         for step in range(begun + 1, settings.steps + 1):
             run.take(step, report)
         weights = run.learner.weights()
+    set_generation(run.loaded.model.generation_config, recipe.generation)
     save_result(run.loaded.model, weights, run.loaded.tokenizer, folder.model)
     return folder.summary()
 

@@ -145,15 +145,21 @@ def make_servable(
     settings = model.generation_config
     settings.eos_token_id = sorted({*_numbers(settings.eos_token_id), tokenizer.eos_token_id, *stops})
     settings.pad_token_id = tokenizer.pad_token_id
-    if generation is not None:
-        sampling = generation.temperature > 0
-        settings.update(do_sample=sampling)
-        for name, value in generation.model_dump().items():
-            if not sampling:
-                setattr(settings, name, None)  # transformers refuses the base's value with do_sample: false
-            elif value is not None:
-                setattr(settings, name, value)
+    set_generation(settings, generation)
     tokenizer.chat_template = templates.serving
+
+
+def set_generation(settings: Any, generation: Generation | None) -> None:
+    """Change a model's generation settings to those of a recipe, if it has some."""
+    if generation is None:
+        return
+    sampling = generation.temperature > 0
+    settings.update(do_sample=sampling)
+    for name, value in generation.model_dump().items():
+        if not sampling:
+            setattr(settings, name, None)  # transformers refuses the base's value with do_sample: false
+        elif value is not None:
+            setattr(settings, name, value)
 
 
 def save_result(model: Any, weights: Any, tokenizer: Any, folder: Path) -> None:
