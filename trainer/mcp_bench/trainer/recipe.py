@@ -15,11 +15,9 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import (
     AfterValidator,
-    AllowInfNan,
     BaseModel,
     BeforeValidator,
     Field,
-    NonNegativeFloat,
     PositiveFloat,
     PositiveInt,
     ValidationError,
@@ -31,7 +29,7 @@ from mcp_bench.servers.yaml_file import Place, read_yaml
 from mcp_bench.trainer.architectures.architecture import Architecture
 from mcp_bench.trainer.bases import located
 from mcp_bench.trainer.preference.settings import Preference
-from mcp_bench.trainer.recipe_section import Section
+from mcp_bench.trainer.recipe_section import Finite, FiniteOrZero, Section
 from mcp_bench.trainer.rl.settings import RL
 
 Attention = Literal[
@@ -59,10 +57,6 @@ def _word(value: object) -> object:
 Base = Annotated[str, AfterValidator(located)]
 """A folder or Hub name. A relative path becomes absolute, and the name of a fetched base its folder: adapters
 are stored with it."""
-
-
-Finite = Annotated[PositiveFloat, AllowInfNan(False)]
-"""A number above 0. Elsewhere, YAML's `.inf` turns a limit off."""
 
 
 class ModelSource(Section):
@@ -124,7 +118,7 @@ class Data(Section):
 class Generation(Section):
     """Generation settings saved with the trained model. Default: those of the base."""
 
-    temperature: NonNegativeFloat = 0.0
+    temperature: FiniteOrZero = 0.0
     """0 is greedy decoding. Without a section `generation`, the base's settings are kept."""
     top_p: float | None = Field(default=None, gt=0, le=1)
     """Keep the fewest most likely tokens whose probabilities sum to this."""
@@ -155,7 +149,7 @@ class Training(Section):
     """How the rate falls after the warm-up."""
     warmup_ratio: float = Field(default=0.03, ge=0, lt=1)
     """Share of the steps in which the rate rises, from 0 in the first one. A single step has all of it."""
-    weight_decay: NonNegativeFloat = 0.0
+    weight_decay: FiniteOrZero = 0.0
     """Of the optimizer: how strongly weights are drawn to 0."""
     max_grad_norm: PositiveFloat = 1.0
     """Longer gradients are scaled to this norm."""

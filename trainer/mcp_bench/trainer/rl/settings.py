@@ -8,7 +8,7 @@ from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, Pos
 
 from mcp_bench.servers.errors import WrongUseError
 from mcp_bench.trainer.methods import Algorithm, Learning
-from mcp_bench.trainer.recipe_section import Section
+from mcp_bench.trainer.recipe_section import Finite, FiniteOrZero, Section
 
 OF_ADVANTAGES = ("below", "imitate", "clip_below", "clip_above")
 UNUSED: dict[str, tuple[str, ...]] = {
@@ -84,7 +84,7 @@ class RL(Section):
     """Attempts at each task."""
     refills: int = Field(default=1, ge=0)
     """How often flat groups of a step are replaced by other tasks."""
-    temperature: PositiveFloat = 1.0
+    temperature: Finite = 1.0
     """Of the attempts: scores are divided by it before a token is drawn."""
     min_p: float = Field(default=0.0, ge=0, lt=1)
     """Tokens that are less than this fraction as likely as the most likely one are not sampled, and
@@ -96,9 +96,9 @@ class RL(Section):
     """Hold the calls of the attempts to the tools' schemas, so that a model that often writes broken ones
     finds the right ones, too. The loss is that of the model alone: it learns to write them by itself, and is
     measured by itself. Needs the engine `torch`."""
-    learning_rate: PositiveFloat = 1e-6
+    learning_rate: Finite = 1e-6
     """In place of `training.learning_rate`, which is meant for imitation."""
-    muon_learning_rate: PositiveFloat = 6e-3
+    muon_learning_rate: Finite = 6e-3
     """For the matrices inside the layers, if the recipe's optimizer is `muon`."""
     warmup: int = Field(default=3, ge=0)
     """Steps in which the rate rises."""
@@ -124,11 +124,11 @@ class RL(Section):
     """Weight of attempts that earned less than the mean of their group. They push probability away from what
     was sampled, to anything else: with a low temperature and many right tokens in a row, such as names that
     are copied, that makes mistakes. 0: only better attempts count."""
-    imitate: NonNegativeFloat = 0.0
+    imitate: FiniteOrZero = 0.0
     """Weight of the cross-entropy of solved attempts, beside the loss by advantage (the positive-example loss
     of VAPO, https://arxiv.org/abs/2504.05118). It also counts on the attempts of groups in which all are
     solved: what is solved already is then not forgotten."""
-    kl: NonNegativeFloat = 0.0
+    kl: FiniteOrZero = 0.0
     """Weight of the KL divergence to the start, which also counts on the attempts of flat groups: what is
     not learned is then not forgotten. With `rft`, it counts on solved attempts only, and with `sdpo` on those
     with a hint. It is watched in any case."""
