@@ -18,7 +18,7 @@ from click.testing import CliRunner
 
 from mcp_bench.bridge.cli.root import root
 from mcp_bench.servers.errors import MissingDependencyError, WrongUseError
-from tests.support.training.byte_tokenizers import byte_tokenizer
+from tests.support.training.byte_tokenizers import CHATML, byte_tokenizer
 from tests.support.training.short_training import curve, rows, save_tokenizer, settings, sft, write_rows
 
 pytestmark = pytest.mark.system
@@ -299,6 +299,20 @@ def test_attempts_are_exported_beside_any_folder(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path / "better")
     refused = CliRunner().invoke(root, ["train", "rft", "tiny-cpu", "--run", "run_0", "--out", "."])
     assert f"{tmp_path / 'better.jsonl'} exists" in str(refused.exception)
+
+
+def test_a_changed_template_is_refused(tmp_path: Path, data: Path, tokenizer: Path) -> None:
+    out, file = tmp_path / "run", tmp_path / "own.jinja"
+    file.write_text(CHATML, encoding="utf-8")
+    options = settings(model__chat_template=str(file))
+    sft("tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--out", out, *options)
+    (out / "model").rename(tmp_path / "elsewhere")
+    file.write_text(f"{CHATML}\n", encoding="utf-8")
+    with pytest.raises(WrongUseError, match=r"own\.jinja has changed since the run started"):
+        sft("--resume", out)
+    file.unlink()
+    with pytest.raises(WrongUseError, match=r"own\.jinja, which the run started with, is missing"):
+        sft("--resume", out)
 
 
 def test_existing_runs_and_changed_rows_are_refused(tmp_path: Path, data: Path, tokenizer: Path) -> None:

@@ -1,7 +1,7 @@
 """The folder of a training run, with everything needed to resume and to reproduce it.
 
 recipe.yaml        the recipe with its overrides
-data.json          training and held-out files with hashes, and the dropped rows
+data.json          training and held-out files and the template with hashes, and the dropped rows
 metrics.jsonl      one line per step
 evaluations.jsonl  the scores of held-out rows, if there are any
 checkpoints/       the last two checkpoints, including optimizer state
@@ -70,6 +70,7 @@ class RunFolder:
             "tokenizer": located(tokenizer),
             "files": _described(sources),
             "held_out": _described(held_out),
+            "chat_template": _described([Path(name)] if (name := recipe.model.chat_template) else []),
             "rows": len(prepared.examples),
             "tokens": prepared.tokens,
             "trained_tokens": prepared.trained_tokens,
@@ -98,6 +99,7 @@ class RunFolder:
                 f"{quote(str(self.path))}"
             )
         held_out = content.get("held_out", [])
+        _unchanged(content.get("chat_template", []))
         return recipe, content["tokenizer"], _unchanged(content["files"]), _unchanged(held_out)
 
     def keep_metrics(self, step: int | None) -> None:
@@ -124,7 +126,7 @@ def _unchanged(files: Iterable[dict[str, str]]) -> list[Path]:
     for file in files:
         path = Path(file["path"])
         if not path.is_file():
-            raise WrongUseError(f"cannot resume: the run's training file {path} is missing")
+            raise WrongUseError(f"cannot resume: {path}, which the run started with, is missing")
         if digest(path) != file["sha256"]:
             raise WrongUseError(f"cannot resume: {path} has changed since the run started")
         paths.append(path)
