@@ -72,6 +72,7 @@ def test_tasks_are_selected_by_tag_and_printed_as_ids(tmp_path: Path) -> None:
         (["saasworld", "--ids", "--json"], "leave out one of them"),
         (["agentdoj"], "unknown benchmark 'agentdoj' (did you mean agentdojo?)"),
         (["agentdojo", "--split", "tset"], "unknown split 'tset' (did you mean test?)"),
+        (["zzz"], "unknown benchmark 'zzz' (see `mcp-bench benchmarks`)"),
         (["agentdojo", "--limit", "0"], "'--limit'"),
     ],
 )

@@ -27,10 +27,11 @@ class FruitlessError(BenchError):
 
 
 class UnknownNameError(WrongUseError):
-    """A name that is not registered. The text lists the nearest ones."""
+    """A name that is not registered. The text lists the nearest ones, or the command that `see` names."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        super().__init__(f"unknown {kind} {name!r}{suggestion(name, known)}")
+    def __init__(self, kind: str, name: str, known: Iterable[str], see: str | None = None) -> None:
+        hint = suggestion(name, known) or (f" (see `{see}`)" if see else "")
+        super().__init__(f"unknown {kind} {name!r}{hint}")
 
 
 class MissingDependencyError(BenchError):

@@ -16,6 +16,9 @@ Kind = Literal[
     "benchmark", "agent", "format", "importer", "command", "observer", "labeller", "report_section"
 ]
 
+LISTS = {"benchmark": "mcp-bench benchmarks", "agent": "mcp-bench agents"}
+"""The command that lists all of a kind."""
+
 CONTRACT = (
     "name",
     "version",
@@ -55,7 +58,7 @@ def load(kind: Kind, name: str) -> Any:
         name, _, path = name.partition(":")
         return at_path(load(kind, name), name, path)
     if name not in points:
-        raise UnknownNameError(kind, name, points)
+        raise UnknownNameError(kind, name, points, see=LISTS.get(kind))
     named = f"{kind} {name!r} ({points[name].value})"
     try:
         found = points[name].load()

@@ -155,7 +155,7 @@ def test_a_task_uses_the_names_of_its_split() -> None:
         (f"{HELD_OUT.id}.{HELD_OUT.levels[0]}.train.0", WrongUseError, "test and private only"),
         ("simple-contact-details.1.train.01", WrongUseError, "leading zeros"),
         ("simple-contact-details.1.train", WrongUseError, "such as simple-contact-details.1.train.0$"),
-        ("nothing", UnknownNameError, "unknown task"),
+        ("nothing", UnknownNameError, "see `mcp-bench tasks saasworld`"),
         ("", UnknownNameError, "unknown task"),
     ],
 )

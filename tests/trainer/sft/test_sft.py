@@ -250,6 +250,7 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
         (["tiny-cpu", "--data", data, "--tokenizer", bare], "has no chat template"),
         (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),
         (["tiny-gpu", "--data", data], "unknown recipe 'tiny-gpu' (did you mean tiny-cpu, "),
+        (["zzz", "--data", data], "unknown recipe 'zzz' (see `mcp-bench train recipes`)"),
         (["qwen3.5-9b-lora-1gpu", "--data", data, "--tokenizer", tokenizer], "torch finds no GPU"),
         (
             ["tiny-cpu", "--data", data, "--tokenizer", tokenizer, "--set", "hardware.devices=2"],

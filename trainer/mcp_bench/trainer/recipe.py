@@ -262,7 +262,7 @@ def load_recipe(name: str, overrides: Iterable[str] = ()) -> tuple[str, Recipe]:
     if not path.is_file():
         if path.suffix in {".yaml", ".yml"}:
             raise WrongUseError(f"no recipe file {name!r}{suggestion(path.stem, known)}")
-        raise UnknownNameError("recipe", name, known)
+        raise UnknownNameError("recipe", name, known, see="mcp-bench train recipes")
     file = read_yaml(path, f" of {', '.join(Recipe.model_fields)}")
     for override in overrides:
         _override(file.content, override)

@@ -50,7 +50,7 @@ def settings(prefix: str = "") -> list[Setting]:
     if not found:
         parts = [one.key.split(".") for one in every]
         known = {".".join(part[:size]) for part in parts for size in range(1, len(part) + 1)}
-        raise UnknownNameError("setting", prefix, sorted(known))
+        raise UnknownNameError("setting", prefix, sorted(known), see="mcp-bench train settings")
     return found
 
 

@@ -94,7 +94,7 @@ def diagnose(named: Sequence[str], base_url: str | None, command: str | None, se
     known = registered("agent")
     for name in named:
         if name not in known:
-            raise UnknownNameError("agent", name, known)
+            raise UnknownNameError("agent", name, known, see="mcp-bench agents")
     checks = [*machine_checks(), *runner_checks(seconds)]
     checks += [] if named else map(benchmark_check, registered("benchmark"))
     checks += [

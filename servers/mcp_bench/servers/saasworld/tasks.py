@@ -75,7 +75,7 @@ def parse(text: str) -> TaskId:
     if found is None:
         form = "FAMILY.LEVEL.SPLIT.NUMBER, such as simple-contact-details.1.train.0"
         raise (
-            UnknownNameError("task", text, ())
+            UnknownNameError("task", text, (), see="mcp-bench tasks saasworld")
             if "." not in text
             else WrongUseError(f"task {text!r}: ids are {form}")
         )

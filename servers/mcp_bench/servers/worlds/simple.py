@@ -99,7 +99,7 @@ class SimpleBenchmark(BenchmarkDefaults, ABC):
         found = self.make_task(task_id)
         if found is None:
             near = chain.from_iterable(islice(self.ids(split), NEAR) for split in self.splits)
-            raise UnknownNameError("task", task_id, near)
+            raise UnknownNameError("task", task_id, near, see=f"mcp-bench tasks {self.name}")
         return found
 
     def check_id(self, task_id: str) -> None:
