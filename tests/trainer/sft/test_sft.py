@@ -245,7 +245,7 @@ def test_wrong_use_is_refused_before_anything_is_written(tmp_path: Path, data: P
     refused: list[tuple[list[object], str]] = [
         ([], "name a recipe"),
         (["tiny-cpu"], "no rows to train on"),
-        (["tiny-cpu", "--data", data], "use --tokenizer"),
+        (["tiny-cpu", "--data", data], "name one with --set model.base=MODEL"),
         (["tiny-cpu", "--data", empty, "--tokenizer", tokenizer], "no row in"),
         (["tiny-cpu", "--data", data, "--tokenizer", bare], "has no chat template"),
         (["tiny-cpu", "--data", data, "--tokenizer", tmp_path / "none"], "no tokenizer in"),

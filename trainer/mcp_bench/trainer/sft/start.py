@@ -52,7 +52,10 @@ def begin(
     _, loaded = load_recipe(recipe, overrides)
     name = tokenizer or loaded.model.tokenizer or loaded.model.base
     if name is None:
-        raise WrongUseError(f"{recipe} has no base model: use --tokenizer, or set model.tokenizer")
+        raise WrongUseError(
+            f"{recipe} has no base model: name one with --set model.base=MODEL "
+            "(`mcp-bench train tiny-base` makes one). To train from random weights, use --tokenizer"
+        )
     if out is None and processes.count() > 1:
         raise WrongUseError("training with several processes needs a common folder: use --out")
     check(loaded)
