@@ -375,6 +375,8 @@ def test_the_commands_push_list_and_pull(
 ) -> None:
     url = str(tmp_path / "shared")
     assert "name the runs to push" in str(invoke(push_command, url).exception)
+    empty = invoke(pull_command, url, "--list")
+    assert (empty.exit_code, empty.stdout, empty.stderr) == (0, "", f"there are no runs at {url}\n")
     monkeypatch.setenv("FORCE_COLOR", "1")  # rich takes a log for a terminal then
     pushed = invoke(push_command, run.id, url)
     assert (pushed.stdout.startswith(f"pushed {run.id}  "), pushed.stderr) == (True, "")

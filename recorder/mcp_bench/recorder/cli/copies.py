@@ -79,6 +79,7 @@ def pull(runs: tuple[str, ...], url: str, only_list: bool, as_json: bool) -> Non
     from mcp_bench.recorder.storage.copies import pull as pull_run
     from mcp_bench.recorder.storage.place import Place
     from mcp_bench.servers.errors import WrongUseError
+    from mcp_bench.servers.terminal.sanitize import sanitize_line
 
     place = Place(url)
     there = place.runs()
@@ -86,6 +87,8 @@ def pull(runs: tuple[str, ...], url: str, only_list: bool, as_json: bool) -> Non
         raise WrongUseError(f"there are no runs at {url}")
     wanted = [run_id(run, there) for run in runs] or there
     if only_list:
+        if not there:
+            click.echo(sanitize_line(f"there are no runs at {url}"), err=True)
         click.echo(json.dumps({"runs": wanted}) if as_json else "\n".join(wanted), nl=as_json or bool(wanted))
         return
     _copy_all(wanted, "pulled", lambda run, progress: pull_run(run, place, progress), as_json=as_json)
