@@ -93,7 +93,7 @@ def test_unknown_names_are_refused(invoke: Invoke, tmp_path: Path, option: str, 
     record([(planned("b"), Episode())], model="tuned")
     result = invoke(export, option, name, "--out", tmp_path / "o")
     assert isinstance(result.exception, UnknownNameError)
-    assert "did you mean" in str(result.exception)
+    assert f"{option[2:]} of recordings" in str(result.exception) and "did you mean" in str(result.exception)
 
 
 def test_the_agent_of_an_episode_overrides_that_of_its_run(exported: Export) -> None:

@@ -304,7 +304,7 @@ class _Names:
         for kind, names in self._requested.items():
             for name in names:
                 if self._any and name not in self._known[kind]:
-                    raise UnknownNameError(kind, name, self._known[kind])
+                    raise UnknownNameError(f"{kind} of recordings", name, self._known[kind])
 
 
 def _dropped_by(rules: Sequence[EpisodeRule], episode: StoredEpisode) -> EpisodeRule | None:
