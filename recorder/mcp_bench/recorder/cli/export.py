@@ -216,7 +216,7 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        counted = f"{manifest['rows']} rows of " if other_rows else ""
+        counted = f"{manifest['rows']} rows from " if other_rows else ""
         episodes = len(manifest["episodes"])  # some that were chosen can have given no row
         click.echo(f"wrote {counted}{episodes} of {curation.rows_in} episodes to {data} ({kind})")
 
