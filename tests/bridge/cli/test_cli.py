@@ -145,6 +145,11 @@ def test_the_command_reference_is_up_to_date() -> None:
     assert (ROOT / "docs" / "reference" / "cli.md").read_text() == made.stdout, "run `make docs`"
 
 
+def test_the_help_of_each_command_has_an_example() -> None:
+    _, *sections = (ROOT / "docs" / "reference" / "cli.md").read_text().split("\n## ")
+    assert [section.splitlines()[0] for section in sections if "\n  Examples" not in section] == []
+
+
 def test_the_lines_of_help_are_up_to_date() -> None:
     """`--help` shows them without importing the commands."""
     module = "mcp_bench.bridge.cli.help.reference"

@@ -32,6 +32,11 @@ Examples:
 """
 
 
+def lines(*commands: str) -> str:
+    """Return the examples of one of the commands below."""
+    return "\b\nExamples:\n" + "".join(f"  mcp-bench {command}\n" for command in commands)
+
+
 @click.group(epilog=EPILOG)
 def harness() -> None:
     """Edit a harness from recordings, and measure its parts.
@@ -130,7 +135,11 @@ most_option = click.option(
 )
 
 
-@harness.command()
+@harness.command(
+    epilog=lines(
+        "harness tips --out v1", "harness tips --harness v1 --judge-model M --role-limit cost=2 --out v2"
+    )
+)
 @edit_options
 @least_option
 @most_option
@@ -178,7 +187,7 @@ def tips(
     edit.report(made, attempts, lines)
 
 
-@harness.command()
+@harness.command(epilog=lines("harness skills --harness v1 --out v2"))
 @edit_options
 @least_option
 @most_option
@@ -198,7 +207,7 @@ def skills(
     edit.report(made, attempts, [f"{one.name}: {one.description}" for one in found])
 
 
-@harness.command()
+@harness.command(epilog=lines("harness examples --harness v1 --most 3 --out v2"))
 @edit_options
 @click.option(
     "--most", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Add at most N."
@@ -218,7 +227,7 @@ def examples(
     edit.report(made, attempts, [f"{one.episode.id} {one.task}" for one in found])
 
 
-@harness.command()
+@harness.command(epilog=lines("harness recall --harness v1 --run-tag baseline --out v2"))
 @edit_options
 def recall(
     edit: Edit,
@@ -239,7 +248,15 @@ def recall(
     edit.report(made, attempts, [f"{added} of {len(chosen)} solved tasks can be recalled"])
 
 
-@harness.command(name="leave-out")
+@harness.command(
+    name="leave-out",
+    epilog=lines(
+        "harness leave-out v2 --out without --agent codex --repeat 1",
+        "record --config without/matrix.yaml --dry-run     how many episodes?",
+        "record --config without/matrix.yaml",
+        "harness value",
+    ),
+)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="DIR", required=True, help="Where the folders go."
@@ -297,7 +314,7 @@ def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat
     click.echo(f"Add the options of your agent to {path}, and record: mcp-bench record --config {path}")
 
 
-@harness.command()
+@harness.command(epilog=lines("harness value", "harness value --split dev --split test --json"))
 @runs_argument
 @splits_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

@@ -17,7 +17,7 @@ Examples:
 """
 
 
-@click.group(name="improve-task")
+@click.group(name="improve-task", epilog=EPILOG)
 def improve_task() -> None:
     """Try improvement tasks of your own."""
 

@@ -27,7 +27,16 @@ SHOWN = 5
 """Maximum number of dropped rows to list; --json has all."""
 
 
-@click.group()
+GROUP_EPILOG = """\b
+Examples:
+  mcp-bench train base smollm2-135m
+  mcp-bench train plan smollm2-135m-cpu --data train.jsonl --tokenizer smollm2-135m
+  mcp-bench train sft smollm2-135m-cpu --data train.jsonl --out tuned
+  mcp-bench serve-model tuned/model
+"""
+
+
+@click.group(epilog=GROUP_EPILOG)
 @click.pass_context
 def train(ctx: click.Context) -> None:
     """Fine-tune models on recordings with recipes. Planning needs no GPU."""
