@@ -84,7 +84,7 @@ def record(
     Args:
         agent: Agent to run: see `mcp-bench agents`.
         benchmark: Benchmark to run it on: see `mcp-bench benchmarks`.
-        split: train, dev, test or all. By default the benchmark's default tasks.
+        split: such as train, dev, test or private; or all. By default the benchmark's; saasworld's is train.
         tasks: Ids of the tasks. A single one needs no list.
         tags: Take only tasks with all of these tags.
         limit: Take at most so many tasks.

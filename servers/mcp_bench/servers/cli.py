@@ -101,7 +101,7 @@ def facts(name: str, found: Benchmark) -> dict[str, Any]:
 
 @click.command(epilog=TASKS_EPILOG)
 @click.argument("benchmark")
-@click.option("--split", metavar="NAME", help="Only this split (train, dev, test), or all.")
+@click.option("--split", metavar="NAME", help="Only this split, such as train, dev, test or private; or all.")
 @click.option(
     "--tag", "tags", metavar="TAG", multiple=True, help="Only tasks with this tag (repeatable: with all)."
 )

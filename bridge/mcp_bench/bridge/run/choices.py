@@ -59,7 +59,10 @@ class Choices:
     agent: str = field(metadata={"help": "Agent to run: see `mcp-bench agents`.", "metavar": "A"})
     benchmark: str = option("saasworld", "Benchmark to run it on: see `mcp-bench benchmarks`.", metavar="B")
     split: str | None = option(
-        None, "train, dev, test or all. Default: the benchmark's default tasks.", metavar="S"
+        None,
+        "A split, such as train, dev, test or private; or all. "
+        "Default: the benchmark's; saasworld's is train.",
+        metavar="S",
     )
     tasks: Sequence[str] = option(
         (), "Task id, or @FILE with several ids (repeatable).", name="task", metavar="ID"
