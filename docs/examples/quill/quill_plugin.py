@@ -26,7 +26,7 @@ class Quill(CliAgent[Session]):  # find, prepare and read come from CliAgent
     name = "quill"
     summary = "quill, the agent in one file."
     program = "quill"
-    install = "pip install quill"
+    install = "install -D docs/examples/quill/quill.py ~/.local/bin/quill"
     capabilities = Capabilities(reports_usage=True)  # builtin_tools_off by default: quill has none
     needs = Needs(
         tested="1.2.0",
