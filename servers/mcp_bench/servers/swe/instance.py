@@ -85,8 +85,8 @@ def instances() -> dict[str, Instance]:
         return _read(path, path.stat().st_mtime_ns)
     except OSError as error:
         raise SweError(
-            f"{path} cannot be read ({error.strerror}). Build the tasks that are described here with "
-            f"`mcp-bench swe-tasks`, or set {VARIABLE} to a folder with your own {LINES}"
+            f"{path} cannot be read ({error.strerror}). `mcp-bench swe-tasks` builds five tasks from public "
+            f"packages; for tasks of yours, set {VARIABLE} to a folder with {LINES}"
         ) from error
 
 
