@@ -116,8 +116,8 @@ def made_secret(benchmark: str) -> str | None:
             return None
         raise
     return (
-        f"The private split had no secret yet: {path} is it now. Keep a copy, since the same tasks cannot be "
-        "generated without it, and show it to no agent"
+        f"The private split had no secret, so one was made: {path}. Keep a copy, since the same tasks cannot "
+        "be generated without it, and show it to no agent"
     )
 
 

@@ -206,13 +206,13 @@ def test_recording_the_private_split_creates_its_secret(bench_home: Path) -> Non
     first = bench.run("record", "--agent", "noop", "--split", "private", "--limit", "1")
     path = bench_home / "saasworld.secret"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert f"{path} is it now. Keep a copy" in first.stderr
+    assert f"so one was made: {path}. Keep a copy" in first.stderr
     assert path.read_text().strip() not in first.stderr + first.stdout
     kept = path.read_text()
     (row,) = bench.report()
     assert (row["split"], row["public_tasks"], row["private_tasks"]) == ("private", 0, 1)
     again = bench.run("record", "--agent", "noop", "--split", "private", "--limit", "1")
-    assert path.read_text() == kept and "is it now" not in again.stderr
+    assert path.read_text() == kept and "one was made" not in again.stderr
     bench.run("record", "--agent", "noop", "--split", "train", "--limit", "1")
     assert [(row["split"], row["public_tasks"]) for row in bench.report()] == [("private", 0), ("train", 1)]
 

@@ -221,7 +221,9 @@ def read_harness(folder: Path) -> Harness:
         WrongUseError: it cannot be read, or is malformed.
     """
     if not folder.is_dir():
-        raise WrongUseError(f"{folder} is no folder: a harness is one, with {INSTRUCTIONS} and others")
+        raise WrongUseError(
+            f"{folder} is no folder: a harness is a folder with {INSTRUCTIONS} and other files"
+        )
     files = files_of(folder)
     if not files:
         raise WrongUseError(f"{folder} is empty: a harness has at least one of {', '.join(KNOWN)}")
