@@ -59,7 +59,7 @@ def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Pat
         "pairs": 1, "no_good_attempt": 1, "no_margin": 3, "unlike_prompts": 0, "unlike_tools": 0, "silent": 0,
     }  # fmt: skip
     told = invoke(export, "--pairs", "--margin", "0.3", "--out", tmp_path / "q.jsonl")
-    assert told.stdout.startswith("wrote 1 rows from 11 of 11 episodes to ")
+    assert told.stdout.startswith("wrote 1 row from 2 of 11 episodes to ")
     assert manifest["rows"] == 1
 
 
@@ -68,7 +68,7 @@ def test_the_lines_count_what_was_written(invoke: Invoke, tmp_path: Path) -> Non
     record([*attempts("a", 0.9, 0.5, 0.2), *attempts("same", 0.8, 0.8), *attempts("single", 1.0)])
     out = tmp_path / "p.jsonl"
     done = invoke(export, "--pairs", "--out", out)
-    assert done.stdout == f"wrote 1 rows of 2 of 6 episodes to {out} (pairs)\n"
+    assert done.stdout == f"wrote 1 row from 2 of 6 episodes to {out} (pairs)\n"
     assert done.stderr.splitlines()[-1].split() == ["6", "chosen"]
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mcp_bench.recorder.cli.options import finite, given, options_of
+from mcp_bench.recorder.counted import counted
 from mcp_bench.recorder.curation.selection import Selection
 from mcp_bench.servers.terminal.help_sections import SectionedCommand
 
@@ -216,9 +217,9 @@ def export(
     else:
         parts = f", in {len(manifest['files'])} files" if shard_size is not None else ""
         kind = f"{manifest['format']}{parts}"
-        counted = f"{manifest['rows']} rows from " if other_rows else ""
+        rows_from = f"{counted(manifest['rows'], 'row')} from " if other_rows else ""
         episodes = len(manifest["episodes"])  # some that were chosen can have given no row
-        click.echo(f"wrote {counted}{episodes} of {curation.rows_in} episodes to {data} ({kind})")
+        click.echo(f"wrote {rows_from}{episodes} of {curation.rows_in} episodes to {data} ({kind})")
 
 
 def _export_logs(
