@@ -127,7 +127,9 @@ def test_an_answer_is_found_by_its_spelling_or_else_its_number() -> None:
     batch = b'[{"id":1,"result":"int"},{"id":1.0,"result":"float"},{"id":"1","result":"text"}]'
     assert [response_text(batch, rpc_id) for rpc_id in ("1", "1.0", '"1"')] == ['"int"', '"float"', '"text"']
     assert response_result(b'{"id":7,"result":{"a":1}}', "7.0") == {"a": 1}
-    assert response_result(b'{"id":7,"result":{"a":1}}', '"7"') is None
+    assert response_text(batch, "1e0") in ('"int"', '"float"')
+    assert response_result(b'{"id":7,"result":{"a":1}}', '"7"') == {"a": 1}
+    assert response_result(b'{"id":7,"result":{"a":1}}', '"seven"') is None
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])), st.dictionaries(st.text(), json_values))

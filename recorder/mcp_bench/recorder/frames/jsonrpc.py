@@ -107,11 +107,16 @@ def id_text(rpc_id: object) -> str:
 def same_id(rpc_id: str | None, ids: Collection[str | None]) -> str | None:
     """Return the one of `ids` that is the same as an id, or else the same number; itself if none is.
 
-    All are JSON text. A server may answer 7 or "7" to 7.0, and clients on the SDKs take it.
+    All are JSON text. A server may answer 7 or "7" to 7.0, and clients on the SDKs take it; 7 comes first.
     """
     if rpc_id in ids:
         return rpc_id
-    return next((one for one in ids if _same_number(one, rpc_id)), rpc_id)
+    same = (one for one in ids if _same_number(one, rpc_id))
+    return min(same, key=lambda one: _is_string(one) != _is_string(rpc_id), default=rpc_id)
+
+
+def _is_string(rpc_id: str | None) -> bool:
+    return (rpc_id or "").startswith('"')
 
 
 def _same_number(one: str | None, other: str | None) -> bool:
