@@ -1,7 +1,7 @@
 """How much a model learns from how many rows and families, with and without constrained decoding.
 
     python benchmarks/learning/learning_curves.py OUT [--recipe smollm2-135m-cpu] [--rows 250 1000 2000]
-        [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10]
+        [--families 1 5 25] [--seeds 3] [--decoding free constrained] [--dev 4] [--test 10] [--only-practice]
 
 Models are trained on the oracle's episodes of level 1: on each number of rows, of all families that train
 has, and on the least number of rows, of each number of families. A larger number of families than train has
@@ -9,6 +9,9 @@ takes those of practice besides, for each number of rows: 200 is all of them. Mo
 of all families that train has, and on test tasks of families that it has not; the groups of the table divide
 the former into trained and new ones. Dev tasks have numbers from 500, which nothing else reports.
 OUT/table.md has each seed's scores with 95 % intervals.
+
+With --only-practice, models learn from families of practice alone, so all of dev is new to them: choose
+settings for new families on it, with --test 0.
 
 Every model and every measurement is a step with a result file: typed again, the command continues where it
 stopped, also with other rows, families, seeds and decodings. The oracle plays each task once; smaller sets
@@ -38,7 +41,7 @@ from mcp_bench.trainer.trial.settings import TrialSettings
 
 BENCHMARK, LEVEL = "saasworld", "level-1"
 FIRST_DEV = 500
-FREE = ("out", "rows", "families", "seeds", "decoding", "jobs")
+FREE = ("out", "rows", "families", "seeds", "decoding", "jobs", "only_practice")
 """Options that can differ when the command is typed again."""
 DECODING = {"free": False, "constrained": True}
 
@@ -61,22 +64,24 @@ class Curves:
         self.out = out
         self.options = options
         self.recipe = out / "recipe.yaml"
-        self.trained = families_of("train")[: options.all_families]
-        self.practice = families_of("practice")[: options.all_families]
-        self.dev = [f"{name}.dev.{FIRST_DEV + n}" for n in range(options.dev) for name in self.trained]
+        measured = families_of("train")[: options.all_families]
+        practice = families_of("practice")[: options.all_families]
+        self.trained, self.more = (practice, []) if options.only_practice else (measured, practice)
+        self.dev = [f"{name}.dev.{FIRST_DEV + n}" for n in range(options.dev) for name in measured]
         test = families_of("test")[: options.all_families]
-        self.test = [f"{name}.test.{n}" for n in range(options.test) for name in test]
+        ids = self.dev, [f"{name}.test.{n}" for n in range(options.test) for name in test]
+        self.measures = [(split, some) for split, some in zip(MEASURED, ids, strict=True) if some]
 
     def families(self, number: int, seed: int) -> list[str]:
         """Return the families of a seed: other seeds begin elsewhere in the list."""
         if number > len(self.trained):
-            return [*self.trained, *self.practice[: number - len(self.trained)]]
+            return [*self.trained, *self.more[: number - len(self.trained)]]
         start = seed * number % len(self.trained)
         return [*self.trained, *self.trained][start : start + number]
 
     def cells(self) -> Iterator[tuple[int, int, int]]:
         """Yield (rows, families, seed), all of the first seed before the next."""
-        sizes, most = sorted(self.options.rows), len(self.trained) + len(self.practice)
+        sizes, most = sorted(self.options.rows), len(self.trained) + len(self.more)
         numbers = sorted({min(number, most) for number in self.options.families})
         large = [number for number in numbers if number >= min(len(self.trained), numbers[-1])]
         for seed in range(self.options.seeds):
@@ -103,7 +108,8 @@ class Curves:
         return {**export(data, ["--run", run, "--min-partial", "1"]), "run": run, "tasks": new}
 
     def model(self, rows: int, families: int, seed: int) -> Outcome:
-        folder = self.out / f"{rows}-rows-{families}-families-seed-{seed}"
+        kind = "practice-families" if self.options.only_practice else "families"
+        folder = self.out / f"{rows}-rows-{families}-{kind}-seed-{seed}"
         wanted = chosen(self.families(families, seed), rows)
 
         def train() -> Outcome:
@@ -131,7 +137,7 @@ class Curves:
             found: Outcome = {}
             port = folder / f"{decoding}.port"
             with served(Path(trained["model"]), f"{folder.name}-{decoding}", port, settings) as endpoint:
-                for split, ids in zip(MEASURED, (self.dev, self.test), strict=True):
+                for split, ids in self.measures:
                     named = tasks(BENCHMARK, ids, options.jobs)
                     run = record(folder / f"{decoding}-{split}.begun", [*endpoint, *named])
                     found[split] = scores_by_group(run, trained["tasks"])
@@ -148,13 +154,17 @@ def table(found: dict[tuple[int, int, str], list[Outcome]]) -> str:
             for cell in found.values()
             for one in cell
             for split in MEASURED
+            if split in one
             for group in one[split]["groups"]
         }
     )
     heads = ["rows", "families", "decoding", *(f"{split}, {group}" for split, group in groups)]
     lines = ["| " + " | ".join(heads) + " |", "|---:|---:|---|" + "---:|" * len(groups)]
     for (rows, families, decoding), cell in sorted(found.items()):
-        scores = [_cell([one[split]["groups"].get(group) for one in cell]) for split, group in groups]
+        scores = [
+            _cell([one[split]["groups"].get(group) for one in cell if split in one])
+            for split, group in groups
+        ]
         lines.append("| " + " | ".join([str(rows), str(families), decoding, *scores]) + " |")
     return "Partial scores of each seed, with 95 % intervals.\n\n" + "\n".join(lines) + "\n"
 
@@ -178,6 +188,7 @@ def main() -> None:
     parser.add_argument("--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE")
     parser.add_argument("--rows", type=int, nargs="+", default=[250, 1000, 2000])
     parser.add_argument("--families", type=int, nargs="+", default=[1, 5, 25])
+    parser.add_argument("--only-practice", action="store_true", help="learn from families of practice alone")
     parser.add_argument("--all-families", type=int, default=None, help="measure on this many only")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--decoding", nargs="+", choices=list(DECODING), default=list(DECODING))
