@@ -58,8 +58,8 @@ def test_the_best_attempt_is_paired_with_the_worst(invoke: Invoke, tmp_path: Pat
     assert manifest["pairs"]["tasks"] == {
         "pairs": 1, "no_good_attempt": 1, "no_margin": 3, "unlike_prompts": 0, "unlike_tools": 0, "silent": 0,
     }  # fmt: skip
-    told = invoke(export, "--pairs", "--margin", "0.3", "--out", tmp_path / "q.jsonl")
-    assert told.stdout.startswith("wrote 1 row from 2 of 11 episodes to ")
+    written = invoke(export, "--pairs", "--margin", "0.3", "--out", tmp_path / "q.jsonl")
+    assert written.stdout.startswith("wrote 1 row from 2 of 11 episodes to ")
     assert manifest["rows"] == 1
 
 

@@ -32,7 +32,7 @@ Examples:
 """
 
 
-def lines(*commands: str) -> str:
+def examples_of(*commands: str) -> str:
     """Return the examples of one of the commands below."""
     return "\b\nExamples:\n" + "".join(f"  mcp-bench {command}\n" for command in commands)
 
@@ -136,7 +136,7 @@ most_option = click.option(
 
 
 @harness.command(
-    epilog=lines(
+    epilog=examples_of(
         "harness tips --out v1", "harness tips --harness v1 --judge-model M --role-limit cost=2 --out v2"
     )
 )
@@ -187,7 +187,7 @@ def tips(
     edit.report(made, attempts, lines)
 
 
-@harness.command(epilog=lines("harness skills --harness v1 --out v2"))
+@harness.command(epilog=examples_of("harness skills --harness v1 --out v2"))
 @edit_options
 @least_option
 @most_option
@@ -207,7 +207,7 @@ def skills(
     edit.report(made, attempts, [f"{one.name}: {one.description}" for one in found])
 
 
-@harness.command(epilog=lines("harness examples --harness v1 --most 3 --out v2"))
+@harness.command(epilog=examples_of("harness examples --harness v1 --most 3 --out v2"))
 @edit_options
 @click.option(
     "--most", type=click.IntRange(min=1), default=3, show_default=True, metavar="N", help="Add at most N."
@@ -227,7 +227,7 @@ def examples(
     edit.report(made, attempts, [f"{one.episode.id} {one.task}" for one in found])
 
 
-@harness.command(epilog=lines("harness recall --harness v1 --run-tag baseline --out v2"))
+@harness.command(epilog=examples_of("harness recall --harness v1 --run-tag baseline --out v2"))
 @edit_options
 def recall(
     edit: Edit,
@@ -250,7 +250,7 @@ def recall(
 
 @harness.command(
     name="leave-out",
-    epilog=lines(
+    epilog=examples_of(
         "harness leave-out v2 --out without --agent codex --repeat 1",
         "record --config without/matrix.yaml --dry-run     how many episodes?",
         "record --config without/matrix.yaml",
@@ -314,7 +314,7 @@ def leave_out(folder: Path, out: Path, agent: str, benchmark: str | None, repeat
     click.echo(f"Add the options of your agent to {path}, and record: mcp-bench record --config {path}")
 
 
-@harness.command(epilog=lines("harness value", "harness value --split dev --split test --json"))
+@harness.command(epilog=examples_of("harness value", "harness value --split dev --split test --json"))
 @runs_argument
 @splits_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")

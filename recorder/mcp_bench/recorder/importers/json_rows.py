@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from mcp_bench.recorder.files.compression import damage, open_plain
+from mcp_bench.recorder.files.lines import bounded_lines
 from mcp_bench.recorder.importers import Row
 from mcp_bench.recorder.importers.attempt import Attempt, RowError
 
@@ -119,20 +120,12 @@ def _loads(path: Path) -> Iterator[tuple[str, Callable[[], dict[str, Any]]]]:
     number = 0
     try:
         with open_plain(path) as lines:
-            for line in _lines(lines):
+            for line in bounded_lines(lines, ROW_BYTES):
                 number += 1
                 if line.strip() or len(line) == ROW_BYTES:
                     yield f"line {number}", partial(_line, line)
     except damage() as error:
         raise RowError(f"damaged after line {number}: {error}") from error
-
-
-def _lines(file: BinaryIO) -> Iterator[bytes]:
-    """Yield the lines of a file; of one that is too long, the beginning."""
-    while line := file.readline(ROW_BYTES):
-        yield line
-        while len(line) == ROW_BYTES and not line.endswith(b"\n"):
-            line = file.readline(ROW_BYTES)
 
 
 def _without_nulls(load: Callable[[], dict[str, Any]]) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_weights import safetensors_files
 from mcp_bench.trainer.gguf.architectures import (
     GgufArchitecture,
     gguf_name,
@@ -19,7 +19,6 @@ from mcp_bench.trainer.gguf.hyperparameters import key_heads, rope_factors
 
 BUFFERS = "rotary_emb.inv_freq"
 """Ends the names of what old checkpoints hold besides weights."""
-WHOLE, INDEX = "model.safetensors", "model.safetensors.index.json"
 ROPE_FACTORS = "rope_freqs.weight"
 
 
@@ -38,7 +37,7 @@ class Weights:
         self._sources: dict[str, tuple[Any, str]] = {}
         self._factors = rope_factors(config)
         self.shapes: dict[str, tuple[int, ...]] = {}
-        for path in _files(folder):
+        for path in safetensors_files(folder):
             try:
                 opened: Any = files.enter_context(safe_open(path, framework="pt"))
             except SafetensorError as error:
@@ -74,15 +73,3 @@ class Weights:
         if heads is None or not self._architecture.permuted:
             return array
         return np.ascontiguousarray(interleave(array, heads))
-
-
-def _files(folder: Path) -> list[Path]:
-    if (folder / WHOLE).is_file():  # transformers takes it, whatever else is there
-        return [folder / WHOLE]
-    index = folder / INDEX
-    if index.is_file():
-        return [folder / name for name in sorted(set(json.loads(index.read_bytes())["weight_map"].values()))]
-    found = sorted(folder.glob("model*.safetensors"))
-    if not found:
-        raise WrongUseError(f"{folder} has no weights in safetensors files (model.safetensors)")
-    return found

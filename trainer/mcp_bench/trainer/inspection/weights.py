@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor
 
 from mcp_bench.servers.errors import WrongUseError
-from mcp_bench.trainer.serving.checkpoint import SHARDS, WHOLE
+from mcp_bench.trainer.base_weights import safetensors_files
 
 SHOWN = 8
 """The largest singular values that are kept of each change."""
@@ -118,17 +117,8 @@ def _tensors(folder: Path, open_files: ExitStack) -> dict[str, Any]:
     """Return for each tensor the open file that has it."""
     from safetensors import safe_open
 
-    index = folder / SHARDS[0]
-    if (folder / WHOLE).is_file():
-        names = [WHOLE]
-    elif index.is_file():
-        names = sorted(set(json.loads(index.read_text(encoding="utf-8"))["weight_map"].values()))
-    else:
-        names = sorted(path.name for path in folder.glob("*.safetensors"))
-    if not names:
-        raise WrongUseError(f"{folder} has no weights (*.safetensors)")
     found: dict[str, Any] = {}
-    for name in names:
-        file = open_files.enter_context(safe_open(folder / name, framework="pt"))
+    for path in safetensors_files(folder):
+        file = open_files.enter_context(safe_open(path, framework="pt"))
         found |= dict.fromkeys(file.keys(), file)
     return found

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from mcp_bench.servers.errors import WrongUseError
+from mcp_bench.trainer.base_weights import INDEX, WHOLE
 from mcp_bench.trainer.chat.tool_template import tool_template
 
 ADAPTER = "adapter_config.json"
@@ -19,9 +20,7 @@ TOKENIZERS = ("tokenizer.json", "tokenizer.model", "vocab.json", "vocab.txt", "t
 WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
 TEMPLATE, MORE_TEMPLATES = "chat_template.jinja", "additional_chat_templates"
 """A tokenizer's template in a file, and the folder of those with other names."""
-WHOLE = "model.safetensors"
-"""All weights in one file: transformers takes it, whatever else is there."""
-SHARDS = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
+SHARDS = (INDEX, "pytorch_model.bin.index.json")
 
 
 @dataclass(frozen=True)

@@ -99,12 +99,15 @@ class AnalysisPages:
         return page_of("reviews", rows=rows, total=len(found), agree=agree, graded=graded)
 
     def _chosen(self, request: Request) -> tuple[list[Path], list[Run]]:
-        named = set[Path]()
-        for name in _named(request):
-            with suppress(KeyError):
-                named.add(self._library.path(name))
         paths = self._library.paths()
-        paths = [path for path in paths if path in named] if _named(request) else paths[:RUNS_AT_ONCE]
+        if named := _named(request):
+            wanted = set[Path]()
+            for name in named:
+                with suppress(KeyError):
+                    wanted.add(self._library.path(name))
+            paths = [path for path in paths if path in wanted]
+        else:
+            paths = paths[:RUNS_AT_ONCE]
         runs = [self._library.run(path) for path in paths]
         readable = [(path, run) for path, run in zip(paths, runs, strict=True) if run.summary is not None]
         return [path for path, _ in readable], [run for _, run in readable]

@@ -93,15 +93,15 @@ class RunPages:
         named = request.query_params.getlist("run")
         paths = self._library.paths()
         near = paths[:MOST_RUNS] + [path for path in paths[MOST_RUNS:] if path.name in named]
-        runs = [run for run in map(self._library.run, near) if run.summary is not None]
-        benchmarks = Counter(run.summary.benchmark for run in runs if run.summary)
+        runs = [(path, self._library.run(path)) for path in near]
+        benchmarks = Counter(run.summary.benchmark for _, run in runs if run.summary)
         benchmark = request.query_params.get("benchmark") or (benchmarks.most_common(1) or [("", 0)])[0][0]
         if named:
-            fitting = [run for run in runs if run.id in named]
+            fitting = [(path, run) for path, run in runs if run.summary and run.id in named]
         else:
-            fitting = [run for run in runs if run.summary and run.summary.benchmark == benchmark]
+            fitting = [one for one in runs if one[1].summary and one[1].summary.benchmark == benchmark]
         chosen = fitting[:COLUMNS]
-        found = grid(self._library.outcomes([self._library.path(run.id) for run in chosen]))
+        found = grid(self._library.outcomes([path for path, _ in chosen]))
         size = found.tasks_on_a_page
         page = min(query_number(request, "page"), max(0, len(found.rows) - 1) // size)
         return page_of(
@@ -113,7 +113,7 @@ class RunPages:
             benchmark=benchmark,
             benchmarks=sorted(benchmarks),
             named=named,
-            cut_off={run.id for run in chosen if run.cut_off},
+            cut_off={run.id for _, run in chosen if run.cut_off},
             shown=len(chosen),
             fitting=len(fitting),
             not_read=0 if named else len(paths) - len(near),

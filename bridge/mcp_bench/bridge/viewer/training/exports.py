@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO, cast
 
 from mcp_bench.bridge.viewer.training.facts import as_object, count, listed, number, objects, read_object
+from mcp_bench.recorder.files.lines import bounded_lines
 
 TOOL = "mcp-bench-kit"
 KEPT = "kept"
@@ -152,15 +153,7 @@ class Export:
 
 
 @contextmanager
-def _lines(path: Path) -> Iterator[Iterator[str]]:
+def _lines(path: Path) -> Iterator[Iterator[bytes]]:
     """Open a file of JSON lines; the context is its lines, of one that is too long the beginning."""
-    opened = gzip.open if path.suffix == ".gz" else open
-    with opened(path, "rt", encoding="utf-8") as file:
-        yield _bounded(file)
-
-
-def _bounded(file: TextIO) -> Iterator[str]:
-    while line := file.readline(MOST_ROW):
-        yield line
-        while len(line) == MOST_ROW and not line.endswith("\n"):
-            line = file.readline(MOST_ROW)
+    with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+        yield bounded_lines(cast(BinaryIO, file), MOST_ROW)
